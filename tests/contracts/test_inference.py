@@ -39,7 +39,7 @@ from groundstate.registry import energies, methods
 B = 3
 # short runs of the methods whose defaults are made for real work
 SHORT: dict[str, Method] = {
-    "Annealed": Annealed(n=100, n_temps=10),
+    "Annealed": Annealed(n=200, n_temps=20),
     "Gibbs": Gibbs(n_steps=5),
     "HMC": HMC(n_steps=5, n_leapfrog=5),
     "Importance": Importance(n=300),

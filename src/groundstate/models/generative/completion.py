@@ -16,111 +16,100 @@ How = Literal["mean", "minimise", "sample"]
 DRAWS = 100  # for a mean that is not known in closed form
 
 
-class Completion:
-    """``impute`` for a model that can fill in coded cells.
+def impute(
+    self: Any,
+    X: Any,
+    how: How = "mean",
+    n_draws: int = 1,
+    *,
+    y: Any = None,
+    random_state: Any = None,
+) -> Any:
+    """Fill in NaN; what is known stays as it is, in the shape of X.
 
-    It has ``coding_`` and ``condition_`` and writes ``_raw(X, allow_nan)``, ``_contexts(y, n)``,
-    ``_blocks(x, ...)``, ``_fill(x, unknown, y, how, generator)`` and ``_fill_mean(x, unknown, y, generator)``,
-    see ``GenerativeEstimator``.
+    A method of models with ``coding_`` and ``condition_`` that write ``_raw(X, allow_nan)``,
+    ``_contexts(y, n)``, ``_blocks(x, ...)``, ``_fill(x, unknown, y, how, generator)`` and
+    ``_fill_mean(x, unknown, y, generator)``, see ``GenerativeEstimator``.
+
+    Parameters
+    ----------
+    X : rows with NaN where a value is missing
+    how : the conditional "mean" (of categories the most frequent), the most probable values
+        ("minimise"), or a random completion ("sample")
+    n_draws : completions, for ``how="sample"``; more than one come stacked, ``(n_draws, n, ...)``
+    y : labels or values the rows are conditioned on
+    random_state : the seed
     """
+    if how not in ("mean", "minimise", "sample"):
+        raise ValueError(f"how must be 'mean', 'minimise' or 'sample', got {how!r}")
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1, got {n_draws}")
+    raw, home = self._raw(X, allow_nan=True)
+    absent = torch.isnan(raw)
+    contexts, key = self._contexts(y, len(raw)), Key.of(random_state)
+    if contexts is None and self.condition_ is not None:
+        drawn = self.condition_.draw(len(raw), key.fold("y"))
+        contexts = torch.from_numpy(drawn).to(raw)
+    draws = []
+    for d in range(n_draws if how == "sample" else 1):
+        own = key.fold("draw", d)
+        parts = [
+            _completed(self, rows, gone, c, how, own.fold("block", i).torch(raw.device))
+            for i, (rows, gone, c) in enumerate(self._blocks(raw, absent, contexts))
+        ]
+        draws.append(as_given(torch.cat(parts), self, X, home, absent))
+    return draws[0] if len(draws) == 1 else _stacked(draws)
 
-    event_shape_: tuple[int, ...]
-    sample: Any
-    coding_: Any
-    condition_: Any
-    _raw: Any
-    _contexts: Any
-    _blocks: Any
-    _fill: Any
-    _fill_mean: Any
 
-    def impute(
-        self,
-        X: Any,
-        how: How = "mean",
-        n_draws: int = 1,
-        *,
-        y: Any = None,
-        random_state: Any = None,
-    ) -> Any:
-        """Fill in NaN; what is known stays as it is, in the shape of X.
+def _completed(
+    model: Any, raw: Tensor, absent: Tensor, y: Tensor | None, how: str, generator: torch.Generator
+) -> Tensor:
+    """Rows of the table with their absent cells filled in."""
+    open_rows = absent.any(1)
+    if not bool(open_rows.any()):
+        return raw
+    own = None if y is None else y[open_rows]
+    gone = absent[open_rows]
+    kept = torch.where(gone, torch.zeros_like(raw[open_rows]), raw[open_rows])
+    x, unknown = model.coding_.encode(kept), model.coding_.spread(gone)
+    x = torch.where(unknown, torch.zeros_like(x), x)
+    found = model._fill_mean(x, unknown, own, generator) if how == "mean" else None
+    if found is not None:
+        values = model.coding_.decode(found)
+    elif how == "mean":
+        values = _mean_of_draws(model, x, unknown, own, generator)
+    else:
+        values = model.coding_.decode(model._fill(x, unknown, own, how, generator))
+    out = raw.clone()
+    out[open_rows] = torch.where(gone, values.to(raw.dtype), raw[open_rows])
+    return out
 
-        Parameters
-        ----------
-        X : rows with NaN where a value is missing
-        how : the conditional "mean" (of categories the most frequent), the most probable values
-            ("minimise"), or a random completion ("sample")
-        n_draws : completions, for ``how="sample"``; more than one come stacked, ``(n_draws, n, ...)``
-        y : labels or values the rows are conditioned on
-        random_state : the seed
-        """
-        if how not in ("mean", "minimise", "sample"):
-            raise ValueError(f"how must be 'mean', 'minimise' or 'sample', got {how!r}")
-        if n_draws < 1:
-            raise ValueError(f"n_draws must be at least 1, got {n_draws}")
-        raw, home = self._raw(X, allow_nan=True)
-        absent = torch.isnan(raw)
-        contexts, key = self._contexts(y, len(raw)), Key.of(random_state)
-        if contexts is None and self.condition_ is not None:
-            drawn = self.condition_.draw(len(raw), key.fold("y"))
-            contexts = torch.from_numpy(drawn).to(raw)
-        draws = []
-        for d in range(n_draws if how == "sample" else 1):
-            own = key.fold("draw", d)
-            parts = [
-                self._completed(rows, gone, c, how, own.fold("block", i).torch(raw.device))
-                for i, (rows, gone, c) in enumerate(self._blocks(raw, absent, contexts))
-            ]
-            draws.append(as_given(torch.cat(parts), self, X, home, absent))
-        return draws[0] if len(draws) == 1 else _stacked(draws)
 
-    def _completed(
-        self, raw: Tensor, absent: Tensor, y: Tensor | None, how: str, generator: torch.Generator
-    ) -> Tensor:
-        """Rows of the table with their absent cells filled in."""
-        open_rows = absent.any(1)
-        if not bool(open_rows.any()):
-            return raw
-        own = None if y is None else y[open_rows]
-        gone = absent[open_rows]
-        kept = torch.where(gone, torch.zeros_like(raw[open_rows]), raw[open_rows])
-        x, unknown = self.coding_.encode(kept), self.coding_.spread(gone)
-        x = torch.where(unknown, torch.zeros_like(x), x)
-        found = self._fill_mean(x, unknown, own, generator) if how == "mean" else None
-        if found is not None:
-            values = self.coding_.decode(found)
-        elif how == "mean":
-            values = self._mean_of_draws(x, unknown, own, generator)
-        else:
-            values = self.coding_.decode(self._fill(x, unknown, own, how, generator))
-        out = raw.clone()
-        out[open_rows] = torch.where(gone, values.to(raw.dtype), raw[open_rows])
-        return out
+def _mean_of_draws(
+    model: Any, x: Tensor, unknown: Tensor, y: Tensor | None, generator: torch.Generator
+) -> Tensor:
+    many = [v.repeat_interleave(DRAWS, 0) for v in (x, unknown)]
+    own = None if y is None else y.repeat_interleave(DRAWS, 0)
+    drawn = model.coding_.decode(model._fill(many[0], many[1], own, "sample", generator))
+    each = drawn.reshape(len(x), DRAWS, -1)
+    category = torch.from_numpy(model.coding_.levels > 0).to(x.device)
+    mean = each.mean(1)
+    return torch.where(category, each.mode(1).values, mean) if category.any() else mean
 
-    def _mean_of_draws(
-        self, x: Tensor, unknown: Tensor, y: Tensor | None, generator: torch.Generator
-    ) -> Tensor:
-        many = [v.repeat_interleave(DRAWS, 0) for v in (x, unknown)]
-        own = None if y is None else y.repeat_interleave(DRAWS, 0)
-        drawn = self.coding_.decode(self._fill(many[0], many[1], own, "sample", generator))
-        each = drawn.reshape(len(x), DRAWS, -1)
-        category = torch.from_numpy(self.coding_.levels > 0).to(x.device)
-        mean = each.mean(1)
-        return torch.where(category, each.mode(1).values, mean) if category.any() else mean
 
-    def _inferred_x(
-        self, observed: Mapping[str, Any], mode: str, n: int, T: float, random_state: Any
-    ) -> Any:
-        """Free cells of rows, or new rows where none are given: the best, or n draws ``(n, B, ...)``."""
-        y, rows = observed.get("y"), observed.get("x")
-        if rows is not None:
-            how: How = "minimise" if mode == "min" else "sample"
-            found = self.impute(rows, how, n, y=y, random_state=random_state)
-            return found if mode == "min" or n > 1 else _stacked([found])
-        m = 1 if y is None else len(np.atleast_1d(np.asarray(y)))
-        many = None if y is None else np.repeat(np.asarray(y), n, axis=0)
-        drawn = self.sample(n * m, many, T=T, random_state=random_state)
-        return drawn.reshape(m, n, *self.event_shape_).swapaxes(0, 1)
+def inferred_x(
+    model: Any, observed: Mapping[str, Any], mode: str, n: int, T: float, random_state: Any
+) -> Any:
+    """Free cells of rows, or new rows where none are given: the best, or n draws ``(n, B, ...)``."""
+    y, rows = observed.get("y"), observed.get("x")
+    if rows is not None:
+        how: How = "minimise" if mode == "min" else "sample"
+        found = model.impute(rows, how, n, y=y, random_state=random_state)
+        return found if mode == "min" or n > 1 else _stacked([found])
+    m = 1 if y is None else len(np.atleast_1d(np.asarray(y)))
+    many = None if y is None else np.repeat(np.asarray(y), n, axis=0)
+    drawn = model.sample(n * m, many, T=T, random_state=random_state)
+    return drawn.reshape(m, n, *model.event_shape_).swapaxes(0, 1)
 
 
 def _stacked(draws: list[Any]) -> Any:

@@ -11,13 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
 from groundstate.models.base import EnergyEstimator
-from groundstate.models.generative.completion import Completion
+from groundstate.models.generative.completion import impute, inferred_x
 
 
-class Questions(Completion, EnergyEstimator):
+class Questions(EnergyEstimator):
     """What is asked of a fitted generator beside draws and densities."""
 
     _density: Any
+    condition_: Any
+
+    impute = impute
 
     def infer(
         self,
@@ -49,7 +52,7 @@ class Questions(Completion, EnergyEstimator):
         rows = observed.get("x")
         answered = mode == "sample" or (mode == "min" and rows is not None)
         if names == ("x",) and answered and observed.get("z") is None:
-            return self._inferred_x(observed, mode, n, T, random_state)
+            return inferred_x(self, observed, mode, n, T, random_state)
         if names == ("y",) and self.condition_ is not None and rows is not None:
             return self._inferred_y(rows, mode, n, T, random_state)
         return super().infer(observed, free, mode, n=n, T=T, random_state=random_state)

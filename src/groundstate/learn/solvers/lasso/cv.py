@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.display import Displayed
-from groundstate.learn.solvers.lasso.design import Design
+from groundstate.learn.solvers.lasso.design import Design, GramDesign
 from groundstate.learn.solvers.lasso.moments import (
     Moments,
     designs_of,
@@ -25,8 +25,10 @@ from groundstate.learn.solvers.lasso.moments import (
     use_gram,
 )
 from groundstate.learn.solvers.lasso.path import Path, alpha_max, solve_path
+from groundstate.learn.solvers.lasso.polish import polished
 
 F64 = NDArray[np.float64]
+EXACT = 1e-10  # duality gap, relative to ‖y‖², of a solution that needs no polish
 
 
 @dataclass
@@ -93,20 +95,62 @@ def choose_penalty(
         ]
     )
     settings: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "positive": positive}
-    mse = np.empty((len(ratios), many, len(folds)))
+    mse, slack = np.empty((2, len(ratios), many, len(folds)))
+    curves = []
     for f, (train, held) in enumerate(folds):
         out = np.flatnonzero(held)
         rest = _fold(X, y, train, out, held, total, weight, intercept, many)
         for i, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
             path = solve_path(rest, _strengths(grid, ratio, rest.W), **settings)
             mse[i, :, f] = _errors(X, y, out, held[out], path.coefs, rest)
+            slack[i, :, f] = _slack(mse[i, :, f], path.gaps / rest.W)
+            curves.append(_Curve(i, f, rest, out, held[out], path))
     seen = np.array([held.sum() > 0 for _, held in folds])
-    mean = mse[:, :, seen].mean(-1)
+    low, high = (np.asarray(mse + s * slack)[:, :, seen].mean(-1) for s in (-1.0, 1.0))
+    near = low <= high.min()  # (ratios, alphas): what may be the best
+    if near.sum() > 1:
+        for curve in curves:
+            _settle(X, y, curve, near[curve.ratio], grids, ratios, positive, mse)
+    mean = np.where(near, mse[:, :, seen].mean(-1), np.inf)
     best = np.unravel_index(int(mean.argmin()), mean.shape)
     ratio_at, alpha_at = int(best[0]), int(best[1])
     ratio = ratios[ratio_at]
     path = solve_path(whole, _strengths(grids[ratio_at], ratio, whole.W), **settings)
     return PathChoice(grids, mse, ratio_at, alpha_at, path, whole)
+
+
+@dataclass
+class _Curve:
+    """The path of one mixing on the training rows of one fold."""
+
+    ratio: int
+    fold: int
+    design: Design
+    out: Any  # held-out rows
+    held: F64  # their weights
+    path: Path
+
+
+def _slack(mse: F64, gap: F64) -> F64:
+    r"""How far errors are from those at the optimum: predictions stand within :math:`\sqrt{2\,gap}` of it."""
+    away = 2.0 * np.maximum(gap, 0.0)
+    return 2.0 * np.sqrt(mse * away) + away
+
+
+def _settle(
+    X: Any, y: Tensor, curve: _Curve, near: Any, grids: F64, ratios: Sequence[float], positive: bool,
+    mse: F64,
+) -> None:  # fmt: skip
+    """Errors at the optimum itself where the choice falls, so that it does not depend on the way there."""
+    rest, path = curve.design, curve.path
+    if not isinstance(rest, GramDesign):
+        return
+    at = np.flatnonzero(near & (path.gaps > EXACT * rest.yy))
+    strengths = _strengths(grids[curve.ratio], ratios[curve.ratio], rest.W)
+    for k in at:
+        path.coefs[:, k] = polished(rest, path.coefs[:, k].copy(), *strengths[k], positive)
+    errors = _errors(X, y, curve.out, curve.held, path.coefs[:, at], rest)
+    mse[curve.ratio, at, curve.fold] = errors
 
 
 def _strengths(alphas: F64, ratio: float, W: float) -> list[tuple[float, float]]:

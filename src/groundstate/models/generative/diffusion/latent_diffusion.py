@@ -17,7 +17,7 @@ from groundstate.infer.sampling.diffusion import inpaint
 from groundstate.math.diffusion.parametrise import convert
 from groundstate.models.generative.autoencoders.vae import VAE
 from groundstate.models.generative.autoencoders.vq_autoencoder import VQAutoencoder
-from groundstate.models.generative.completion import Completion
+from groundstate.models.generative.completion import impute, inferred_x
 from groundstate.models.generative.diffusion.ddpm import DDPM
 from groundstate.models.generative.latent import LatentCode
 
@@ -29,7 +29,7 @@ LEAST = 1e-4  # variance of a cell given its code, where the decoder is no distr
 PREFIT = (None, "autoencoder", "both")
 
 
-class LatentDiffusion(Completion, MetaEstimatorMixin, BaseEstimator):
+class LatentDiffusion(MetaEstimatorMixin, BaseEstimator):
     r"""Diffusion in the codes of an autoencoder (Rombach et al. 2022): first
     :math:`z = f(x)/s,\; x \approx g(sz)`, then
 
@@ -204,6 +204,8 @@ class LatentDiffusion(Completion, MetaEstimatorMixin, BaseEstimator):
             "groundstate.evaluate.assess_generator"
         )
 
+    impute = impute
+
     def infer(
         self,
         observed: Mapping[str, Any],
@@ -226,7 +228,7 @@ class LatentDiffusion(Completion, MetaEstimatorMixin, BaseEstimator):
                 "LatentDiffusion fills in cells of x (mode 'min' or 'sample') and draws rows ('sample'); "
                 f"got free={free!r}, mode={mode!r}. Ask diffusion_ about codes"
             )
-        return self._inferred_x(observed, mode, n, T, random_state)
+        return inferred_x(self, observed, mode, n, T, random_state)
 
     # --- missing cells: rows are the first stage's, y is the second's ------------------------
 
@@ -235,7 +237,7 @@ class LatentDiffusion(Completion, MetaEstimatorMixin, BaseEstimator):
         return self.autoencoder_.coding_
 
     @property
-    def event_shape_(self) -> tuple[int, ...]:  # type: ignore[override]
+    def event_shape_(self) -> tuple[int, ...]:
         return tuple(self.autoencoder_.event_shape_)
 
     @property
