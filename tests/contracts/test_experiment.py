@@ -57,17 +57,19 @@ def test_run(name: str, tmp_path: Path) -> None:
     plain = json.loads(json.dumps(result.to_dict()))
     assert plain["verdict"] is result.verdict and result.numbers
 
-    for suffix in ("svg", "png"):
-        result.picture(tmp_path / f"one.{suffix}")
-        result.picture(tmp_path / f"two.{suffix}")
-        one = (tmp_path / f"one.{suffix}").read_bytes()
-        assert len(one) > 2000 and one == (tmp_path / f"two.{suffix}").read_bytes()
+    result.picture(tmp_path / "one.svg")
+    assert (tmp_path / "one.svg").stat().st_size > 2000
     ElementTree.parse(tmp_path / "one.svg")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [row.name for row in experiments if not row.obj.slow])
-def test_same_seed_same_numbers(name: str) -> None:
+def test_same_seed_same_numbers_and_pictures(name: str, tmp_path: Path) -> None:
     one, two = get(name).run(seed=0), get(name).run(seed=0)
     assert json.dumps(one.numbers) == json.dumps(two.numbers)
     assert [c.text for c in one.claims] == [c.text for c in two.claims]
+    for suffix in ("svg", "png"):
+        one.picture(tmp_path / f"one.{suffix}")
+        two.picture(tmp_path / f"two.{suffix}")
+        drawn = (tmp_path / f"one.{suffix}").read_bytes()
+        assert len(drawn) > 2000 and drawn == (tmp_path / f"two.{suffix}").read_bytes()

@@ -40,10 +40,10 @@ def table(row: Any) -> tuple[Any, Any]:
 def made(row: Any, **settings: Any) -> Any:
     model = row.obj()
     known = model.get_params()
-    few = {"n_estimators": 5, "max_iter": 20, "n_points": 9, "n_nodes": 36}
+    few = {"n_estimators": 5, "max_iter": 20, "max_epochs": 3, "n_points": 9, "n_nodes": 36}
     settings = {"random_state": 0} | few | settings
     if row.name in ("BernoulliRBM", "MixtureDensityRegressor"):
-        settings |= {"n_iter": 3, "max_epochs": 3}
+        settings |= {"n_iter": 3}
     if row.name == "TSNE":
         settings |= {"max_iter": 250}  # the fewest there are
     settings = {k: v for k, v in settings.items() if k in known}
