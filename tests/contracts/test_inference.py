@@ -180,7 +180,8 @@ def check_draws(found, energy: Energy, free, given, known: Truth | None) -> None
         assert bool(((found.energy.mean(0) - known.mean).abs() <= 4.5 * stderr + 1e-6).all())
 
 
-LONG = ("LocallyAdaptiveNormalEnergy",)  # a shortest curve for every value
+# a shortest curve for every value; a row placed among all others for every value
+LONG = ("LocallyAdaptiveNormalEnergy", "FuzzyMapEnergy", "NeighborMapEnergy")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import issparse
+from tests.contracts.test_estimator import QUICK
 
 import groundstate as gs
 from groundstate.models.learned import Learned
@@ -19,9 +20,6 @@ PARAMETERS = ("coef_", "intercept_", "coefs_", "intercepts_", "means_", "cluster
               "components_", "dual_coef_", "weights_", "theta_", "var_", "class_log_prior_",
               "feature_log_prob_", "precisions_cholesky_", "support_vectors_")  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
-    **{
-        n: {"max_iter": 2} for n in ("ConditionalGAN", "EnergyGAN", "GAN", "TranslationGAN", "WGAN")
-    },
     "SVC": {"kernel": "linear"},
     "BayesianGaussianMixture": {"n_components": 3},
     "GaussianMixture": {"n_components": 3},
@@ -59,9 +57,9 @@ def table(row: Any, classes: int) -> tuple[Any, Any]:
 def fitted(name: str, classes: int = 3) -> tuple[Any, Any]:
     row = models[name]
     X, y = table(row, classes)
-    model = row.obj(**SETTINGS.get(name, {}))
-    short = {"random_state": 0, "max_epochs": 2}  # no test here asks for a good fit
-    model.set_params(**{k: v for k, v in short.items() if k in model.get_params()})
+    model = row.obj(**QUICK.get(name, {}) | SETTINGS.get(name, {}))
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, y), X
@@ -98,8 +96,9 @@ def changed(name: str, value: Any) -> Any:
     return np.asarray(value) * factor + (0.0 if "_log_" in name or "cholesky" in name else 0.05)
 
 
+LONG = ("LocallyAdaptiveNormal",)  # a shortest curve for every pair
 CASES = [
-    (row.name, name, classes)
+    pytest.param(row.name, name, classes, marks=[pytest.mark.slow] * (row.name in LONG))
     for row in models
     for name in learned(row.obj)
     for classes in ((2, 3) if row.role == "classifier" else (3,))
