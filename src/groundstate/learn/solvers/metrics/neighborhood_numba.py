@@ -15,7 +15,7 @@ from groundstate.learn.solvers.latent.mixtures.pass_numba import exp_in_place
 
 _FAST = {"contract", "reassoc", "nsz", "nnan"}
 _FAR = 1e300
-_LOWEST = -100.0  # chances below its exponential add nothing, and products with them stay normal numbers
+_LOWEST = -100.0  # smaller chances add nothing, and products with this one stay normal numbers
 
 
 @inner(fastmath=_FAST)
