@@ -187,6 +187,14 @@ def test_none_asks_about_the_rows_without_themselves(weights: str) -> None:
     assert ours.score(None, b[:, 0] > 0) == peer.score(None, b[:, 0] > 0)
     ours, peer = (m.KNeighborsRegressor(5, weights=weights).fit(A, b) for m in (groundstate, peers))
     np.testing.assert_allclose(ours.predict(None), peer.predict(None), atol=1e-9)
+    settings = {"radius": 1.5, "weights": weights, "outlier_label": "most_frequent"}
+    ours, peer = (m.RadiusNeighborsClassifier(**settings).fit(X, y) for m in (groundstate, peers))
+    np.testing.assert_allclose(ours.predict_proba(None), peer.predict_proba(None), atol=1e-12)
+    ours, peer = (
+        m.RadiusNeighborsRegressor(radius=2.0, weights=weights).fit(X, 1.0 * y)
+        for m in (groundstate, peers)
+    )
+    np.testing.assert_allclose(ours.predict(None), peer.predict(None), atol=1e-12)
     count = 1 + np.arange(150) % 2
     weighted = KNeighborsClassifier(3, weights=weights).fit(X, y, count)
     repeated = KNeighborsClassifier(3, weights=weights).fit(X.repeat(count, 0), y.repeat(count))
