@@ -8,6 +8,7 @@ import sklearn.neighbors as peers
 import torch
 from sklearn.datasets import load_iris, make_regression
 
+import groundstate
 from groundstate import KNeighborsClassifier, KNeighborsRegressor
 from groundstate.errors import Unsupported
 from groundstate.math.neighbors.nearest import NearestRows
@@ -175,3 +176,30 @@ def test_refusals_say_why() -> None:
         KNeighborsClassifier(metric="mahalanobis", metric_params={"VI": -np.eye(4)}).fit(X, y)
     with pytest.raises(ValueError, match="has no parameter 'q'"):
         KNeighborsClassifier(metric_params={"q": 1}).fit(X, y)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_none_asks_about_the_rows_without_themselves(weights: str) -> None:
+    ours, peer = (
+        m.KNeighborsClassifier(5, weights=weights).fit(A, b[:, 0] > 0) for m in (groundstate, peers)
+    )
+    np.testing.assert_allclose(ours.predict_proba(None), peer.predict_proba(None), atol=1e-12)
+    assert ours.score(None, b[:, 0] > 0) == peer.score(None, b[:, 0] > 0)
+    ours, peer = (m.KNeighborsRegressor(5, weights=weights).fit(A, b) for m in (groundstate, peers))
+    np.testing.assert_allclose(ours.predict(None), peer.predict(None), atol=1e-9)
+    settings = {"radius": 1.5, "weights": weights, "outlier_label": "most_frequent"}
+    ours, peer = (m.RadiusNeighborsClassifier(**settings).fit(X, y) for m in (groundstate, peers))
+    np.testing.assert_allclose(ours.predict_proba(None), peer.predict_proba(None), atol=1e-12)
+    ours, peer = (
+        m.RadiusNeighborsRegressor(radius=2.0, weights=weights).fit(X, 1.0 * y)
+        for m in (groundstate, peers)
+    )
+    np.testing.assert_allclose(ours.predict(None), peer.predict(None), atol=1e-12)
+    count = 1 + np.arange(150) % 2
+    weighted = KNeighborsClassifier(3, weights=weights).fit(X, y, count)
+    repeated = KNeighborsClassifier(3, weights=weights).fit(X.repeat(count, 0), y.repeat(count))
+    np.testing.assert_allclose(
+        weighted.predict_proba(None).repeat(count, 0), repeated.predict_proba(None), atol=1e-12
+    )
+    with pytest.raises(ValueError, match="Expected n_neighbors < n_samples_fit"):
+        KNeighborsClassifier(3).fit(X[:3], [0, 1, 1]).predict(None)

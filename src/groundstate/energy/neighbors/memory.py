@@ -223,15 +223,20 @@ class Memory(nn.Module):
         """
         if not own and not len(self.weight):
             return self.nearest(x, k)
+        distance, index, weight = self._weighed(x, k, own)
+        wanted = torch.arange(1, k + 1, device=x.device) * (1 - 1e-12)
+        at = torch.searchsorted(weight.cumsum(1), wanted.double().expand(len(x), k).contiguous())
+        at = at.clamp_max(index.shape[1] - 1)
+        return distance.gather(1, at), index.gather(1, at)
+
+    def _weighed(self, x: Tensor, k: int, own: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Distances, indices and weights of rows that stand for k; of its own x has one less."""
         distance, index = self.nearest(x, self._enough(k + own))
         weight = self.weight.double()[index] if len(self.weight) else torch.ones_like(distance)
         if own:
             itself = index == torch.arange(len(x), device=index.device)[:, None]
             weight = torch.where(itself, (weight - 1).clamp_min(0), weight)
-        wanted = torch.arange(1, k + 1, device=x.device) * (1 - 1e-12)
-        at = torch.searchsorted(weight.cumsum(1), wanted.double().expand(len(x), k).contiguous())
-        at = at.clamp_max(index.shape[1] - 1)
-        return distance.gather(1, at), index.gather(1, at)
+        return distance, index, weight
 
     def total(self) -> float:
         """How many rows the remembered ones stand for."""
@@ -245,13 +250,15 @@ class Memory(nn.Module):
         return int(enough.nonzero()[0]) + 1 if bool(enough.any()) else len(self.rows)
 
     def counted(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Distances, indices and how many rows each stands for, ``(B, m)``; they sum to k."""
-        k = self.n_neighbors
-        if not len(self.weight):
+        """Distances, indices and how many rows each stands for, ``(B, m)``; they sum to k.
+
+        Of x that is ``rows`` itself, the very tensor, no row counts itself.
+        """
+        k, own = self.n_neighbors, x is self.rows
+        if not own and not len(self.weight):
             distance, index = self.nearest(x, k)
             return distance, index, torch.ones_like(distance)
-        distance, index = self.nearest(x, self._enough(k))
-        weight = self.weight.double()[index]
+        distance, index, weight = self._weighed(x, k, own)
         upto = weight.cumsum(1)
         return distance, index, upto.clamp_max(k) - (upto - weight).clamp_max(k)
 

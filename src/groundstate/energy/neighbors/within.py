@@ -27,17 +27,21 @@ class RadiusVotes:
 
     def near(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Queries, rows and votes of all pairs within the radius, ``(pairs,)`` each, and the votes of
-        each query ``(B,)``.
+        each query ``(B,)``. Of x that is ``memory.rows`` itself, the very tensor, no row votes on itself.
         """
         with torch.no_grad():
             found = self.memory.within(x, self.radius)
         index, distance = found.index, found.distance
         query = torch.arange(len(x), device=x.device).repeat_interleave(found.count)
-        if x.requires_grad and torch.is_grad_enabled() and len(index):
-            distance = self.memory.measured(x[query], index[:, None])[:, 0]
         count = torch.ones_like(distance)
         if len(self.memory.weight):
             count = self.memory.weight.double()[index]
+        if x is self.memory.rows:
+            count = count - (index == query).to(count)
+            other = count > 0
+            query, index, distance, count = (v[other] for v in (query, index, distance, count))
+        if x.requires_grad and torch.is_grad_enabled() and len(index):
+            distance = self.memory.measured(x[query], index[:, None])[:, 0]
         count = count + 0.0 * distance  # a vote that does not move has gradient zero
         if self.votes != "uniform":
             if callable(self.votes):

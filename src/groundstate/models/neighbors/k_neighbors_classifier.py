@@ -11,14 +11,14 @@ from groundstate.learn import NLL
 from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.joint_labels import JointLabels
-from groundstate.models.neighbors.search import NeighborSearch
+from groundstate.models.neighbors.search import NeighborVotes
 from groundstate.registry import models
 
 
 @models.register(
     family="neighbors", task="classification", role="classifier", shortlist=4, shortlist_rows=20_000
 )
-class KNeighborsClassifier(NeighborSearch, JointLabels):
+class KNeighborsClassifier(NeighborVotes, JointLabels):
     r"""The nearest remembered rows vote on the class.
 
     .. math:: e(x, y) = -\log\sum_{i \in N_k(x)} s_i(x)\,[y_i = y] ,
@@ -26,6 +26,9 @@ class KNeighborsClassifier(NeighborSearch, JointLabels):
     with shares s that sum to one. Nothing is learned but the rows. A tie goes to the first class,
     equally distant rows to the one that came first; a row of weight w is w rows. Rows may have
     several labels, y of shape (n_samples, n_outputs), each of which is voted on.
+
+    ``predict(None)`` answers for the fitted rows, each by all others: what it would be if that row had been
+    left out.
 
     Parameters
     ----------

@@ -19,13 +19,13 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.joint_labels import JointLabels
 from groundstate.models.neighbors.radius import radius_neighbors, radius_neighbors_graph
-from groundstate.models.neighbors.search import NeighborSearch
+from groundstate.models.neighbors.search import NeighborVotes
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="classification", role="classifier", auto=False)
-class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
+class RadiusNeighborsClassifier(NeighborVotes, JointLabels):
     r"""All remembered rows within a radius vote on the class.
 
     .. math:: e(x, y) = -\log\sum_{i : d(x, x_i) \le r} s_i(x)\,[y_i = y] ,
@@ -33,6 +33,8 @@ class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
     with shares s that sum to one. Nothing is learned but the rows. A tie goes to the first class; a
     row of weight w is w rows. Rows may have several labels, y of shape (n_samples, n_outputs), each
     of which is voted on.
+
+    ``predict(None)`` answers for the fitted rows, each by all others within the radius.
 
     Parameters
     ----------

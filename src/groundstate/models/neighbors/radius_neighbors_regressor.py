@@ -14,20 +14,22 @@ from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.radius import radius_neighbors, radius_neighbors_graph
-from groundstate.models.neighbors.search import NeighborSearch
+from groundstate.models.neighbors.search import NeighborVotes
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="regression", role="regressor", auto=False)
-class RadiusNeighborsRegressor(NeighborSearch, EnergyRegressor):
+class RadiusNeighborsRegressor(NeighborVotes, EnergyRegressor):
     r"""Squared distance to the mean of all remembered rows within a radius.
 
     .. math:: e(x, y) = \tfrac12\Bigl\|y - \sum_{i : d(x, x_i) \le r} s_i(x)\,y_i\Bigr\|^2 ,
 
     with shares s that sum to one. Nothing is learned but the rows; a row of weight w is w rows. Where
     no row is near, the prediction is NaN, with a warning.
+
+    ``predict(None)`` answers for the fitted rows, each by all others within the radius.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ import torch
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.errors import DataError, Unsupported
@@ -180,11 +181,7 @@ class NeighborSearch(EnergyEstimator):
         memory: Any = self.energy_.memory
         own = X is None
         x, home = (memory.rows, Home()) if own else self._rows(X)
-        if int(k) + own > memory.total() * (1 + 1e-12):
-            raise ValueError(
-                f"Expected n_neighbors {'<' if own else '<='} n_samples_fit, but n_neighbors = {k}, "
-                f"n_samples_fit = {memory.total():g}, n_samples = {len(x)}"
-            )
+        check_enough(memory, int(k), len(x), own)
         with torch.no_grad():
             distance, index = memory.units(x, int(k), own)
         if not return_distance:
@@ -212,6 +209,27 @@ class NeighborSearch(EnergyEstimator):
             starts = np.concatenate([[0], first.sum(1).cumsum()])
             values, index = values[first.ravel()], index[first]
         return csr_matrix((values, index.ravel(), starts), shape=shape)
+
+
+class NeighborVotes(NeighborSearch):
+    """Neighbours that answer; None asks about the fitted rows, which are then not their own neighbours."""
+
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        if X is not None:
+            return super()._rows(X)
+        check_is_fitted(self, "energy_")
+        memory: Any = self.energy_.memory
+        check_enough(memory, memory.n_neighbors, len(memory.rows), own=True)
+        return memory.rows, Home()
+
+
+def check_enough(memory: Any, k: int, n: int, own: bool) -> None:
+    """Refuse more neighbours than there are rows."""
+    if k + own > memory.total() * (1 + 1e-12):
+        raise ValueError(
+            f"Expected n_neighbors {'<' if own else '<='} n_samples_fit, but n_neighbors = {k}, "
+            f"n_samples_fit = {memory.total():g}, n_samples = {n}"
+        )
 
 
 def _inverse_covariance(extra: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from groundstate.compute.rows.distinct import distinct_rows
+from groundstate.compute.tiles import over_slices
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.neighbors.linear_metric import LinearMetricEnergy
 from groundstate.learn.base import History, Problem
@@ -25,6 +26,8 @@ from groundstate.learn.solvers.metrics.starts import first_map
 
 F64 = NDArray[np.float64]
 TILE = 2**17  # probabilities of one tile: it stays in cache
+SLICE, SLICES = 256, 32  # rows whose sums are taken together at least, and parts at most
+NARROW = 16  # directions up to which compiled loops are faster than products of matrices
 LEAST = 1e-260  # sum of the chances of a row, below which digits are lost
 
 
@@ -44,7 +47,7 @@ class NeighborhoodComponents:
     :math:`f(J) = \sum_iw_i\sum_{j \ne i:\,y_j = y_i}p_{ij}`, with
     :math:`p_{ij} \propto w_j\,e^{-\|J(x_i - x_j)\|^2}`, by L-BFGS.
 
-    Rows are sorted by class and probabilities computed tile by tile, so that no n × n matrix exists.
+    Rows are sorted by class and probabilities computed row by row or tile by tile: no n × n matrix exists.
 
     Parameters
     ----------
@@ -128,33 +131,37 @@ class Neighbors:
         self.own = (
             (self.w - 1).clamp(min=0).log()
         )  # a row of weight 3 has two twins, of weight 1 none
-        self.same = None if len(x) ** 2 > TILE else (y[:, None] == y).to(x)
+        sizes = [b - a for a, b in self.classes]
+        self.bounds = tuple(np.repeat(edge, sizes) for edge in np.transpose(self.classes))
 
     def __call__(self, J: F64) -> tuple[float, F64]:
+        narrow = len(J) <= NARROW * self.x.shape[1]
+        return self._loops(J) if narrow and self.x.device.type == "cpu" else self._tiles(J)
+
+    def _loops(self, J: F64) -> tuple[float, F64]:
+        """By compiled loops over pairs of rows."""
+        from groundstate.learn.solvers.metrics.neighborhood_numba import neighborhood
+
+        x, w = self.x.numpy(), self.w.numpy()
+        z = J.reshape(-1, x.shape[1]) @ x.T
+
+        def part(low: int, high: int) -> tuple[float, F64]:
+            out = np.zeros_like(z)
+            return neighborhood(z, w, *self.bounds, low, high, out), out
+
+        n = len(x)
+        size = max(SLICE, -(-n // SLICES))
+        parts = [part(0, n)] if n <= size else over_slices(part, n, size)
+        total, pulled = map(sum, zip(*parts, strict=True))
+        return -total, (2 * pulled @ x).ravel()
+
+    def _tiles(self, J: F64) -> tuple[float, F64]:
+        """By products of matrices, some rows of one class at a time."""
         x = self.x
         z = torch.from_numpy(J).to(x).reshape(-1, x.shape[1]) @ x.T  # (p, n): products are fast so
         square, one = z.square().sum(0, keepdim=True), torch.ones_like(z[:1])
         left, right = torch.cat([z, -square, -one]).T, torch.cat([2 * z, one, square])
         z1 = torch.cat([z, one])
-        if self.same is not None:
-            total, pulled = self._whole(left, right, z1)
-        else:
-            total, pulled = self._tiles(left, right, z1)
-        gradient = (pulled[:-1] - pulled[-1] * z) @ x
-        return -total, (-2 * gradient).cpu().numpy().ravel()
-
-    def _whole(self, left: Tensor, right: Tensor, z1: Tensor) -> tuple[float, Tensor]:
-        """Σ w_ip_i and WZ + WᵀZ with the sums of the columns of W, from one small matrix."""
-        assert self.same is not None
-        U, taken = self._chances(left, right, z1, 0, len(left))
-        own = U * self.same
-        mine, scale, pulled = _pulled(taken, z1 @ own.T, self.w)
-        scaled = scale * z1
-        pulled += scaled @ own - (mine * scaled) @ U
-        return float(self.w @ mine), pulled
-
-    def _tiles(self, left: Tensor, right: Tensor, z1: Tensor) -> tuple[float, Tensor]:
-        """The same, some rows of one class at a time."""
         pulled, total = torch.zeros_like(z1), 0.0
         step = max(8, TILE // z1.shape[1])
         for low, high in self.classes:
@@ -168,7 +175,8 @@ class Neighbors:
                 pulled[:, low:high] += scaled @ own
                 pulled -= (mine * scaled) @ U
                 total += float(self.w[a:b] @ mine)
-        return total, pulled
+        gradient = (pulled[:-1] - pulled[-1] * z) @ x
+        return -total, (-2 * gradient).cpu().numpy().ravel()
 
     def _chances(
         self, left: Tensor, right: Tensor, z1: Tensor, a: int, b: int

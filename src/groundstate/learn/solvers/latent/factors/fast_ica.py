@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.energy.latent.independent_codes import IndependentCodeEnergy
@@ -19,16 +20,17 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.latent.factors.spectrum import moments
 
+F64 = NDArray[np.float64]
 TILE = 2**16  # numbers of white rows whose contrast is taken at once
 SMALL = 64  # rows of a matrix that NumPy decomposes sooner than torch
 # g of sources (l, n), and the sum of g′ over the rows, each as often as its weight, (l,)
 Contrast = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 
-def _signs(rows: Tensor) -> Tensor:
+def _signs(rows: F64) -> F64:
     """±1 that make the entry of largest modulus of each row positive, ``(l, 1)``."""
-    peak = rows.gather(1, rows.abs().argmax(1, keepdim=True))
-    return torch.where(peak < 0, -1.0, 1.0).to(rows)
+    peak = rows[range(len(rows)), np.abs(rows).argmax(1)]
+    return np.where(peak < 0, -1.0, 1.0)[:, None]
 
 
 def summed(values: Tensor, weight: Tensor | None) -> Tensor:
@@ -79,12 +81,17 @@ def _turned(W: Tensor, new: Tensor) -> float:
     return max(abs(abs(c) - 1) for c in cosines)
 
 
-def _eigh(A: Tensor) -> tuple[Tensor, Tensor]:
-    if A.device.type == "cpu" and len(A) <= SMALL:
-        small, axes = np.linalg.eigh(A.numpy())
-        return torch.from_numpy(small), torch.from_numpy(axes)
-    values, vectors = torch.linalg.eigh(A)
-    return values, vectors
+def _whitening(covariance: Tensor, length: int | None) -> tuple[F64, F64]:
+    """What rows about their mean are multiplied with to be white, ``(l, d)``, and its inverse."""
+    if covariance.device.type == "cpu":
+        values, u = np.linalg.eigh(covariance.numpy())
+    else:
+        values, u = (part.cpu().numpy() for part in torch.linalg.eigh(covariance))
+    values, u = values[::-1], u[:, ::-1]
+    least = np.finfo(np.float64).eps * 10 * len(values) * max(values[0], 1e-300)
+    l = max(1, int((values > least).sum())) if length is None else length
+    scale = np.sqrt(np.maximum(values, least)) * np.where(u[0] < 0, -1.0, 1.0)
+    return np.ascontiguousarray((u / scale).T[:l]), (u * scale)[:, :l]
 
 
 @dataclass(frozen=True)
@@ -130,36 +137,29 @@ class FastICA:
         share = None if weight is None else weight.double() / weight.double().sum()
         if self.whiten:
             sums = moments(problem)
-            values, u = _eigh(sums.covariance())
-            values, u = values.flip(0), u.flip(1)
-            u = u * torch.where(u[0] < 0, -1.0, 1.0)
-            least = torch.finfo(torch.float64).eps * 10 * d * values[0].clamp_min(1e-300)
-            l = (
-                max(1, int((values > least).sum()))
-                if self.n_components is None
-                else self.n_components
-            )
-            K = (u / values.clamp_min(least).sqrt()).T[:l]
-            mean = sums.mean
-            white = K @ (x - mean).T
+            K, back = _whitening(sums.covariance(), self.n_components)
+            l = len(K)
+            white = torch.from_numpy(K).to(x) @ (x - sums.mean).T
         else:
-            l, K, mean, white = d, torch.eye(d).to(x), torch.zeros(d).to(x), x.T.contiguous()
+            l, K, back, white = d, np.eye(d), np.eye(d), x.T.contiguous()
         W = self._start(l, problem).to(white)
         g = self.fun if callable(self.fun) else contrast(self.fun, self.alpha)
         find = self._parallel if self.algorithm == "parallel" else self._deflation
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=self.max_iter)) as monitor:
             W = find(W, white, share, g, history, monitor)
+        size: Any = 1.0  # of the sources, one for each or one for all
         if self.whiten and self.unit_variance:
             square = summed((W @ white).square(), share) / (n if share is None else 1.0)
-            W = W / square.sqrt().clamp_min(1e-300)[:, None]
+            size = np.sqrt(np.maximum(square.cpu().numpy(), 1e-300))[:, None]
         elif self.whiten:
-            W = W / math.sqrt(n)  # sources of the scale of scikit-learn's arbitrary-variance
-        U = W @ K
-        signs = _signs(U)
-        W, U = W * signs, U * signs
-        energy.set(U, torch.linalg.pinv(U), mean if self.whiten else None)
-        history.about["whitening"] = K.cpu().numpy()
-        history.about["rotation"] = W.cpu().numpy()
+            size = math.sqrt(n)  # that of scikit-learn's arbitrary-variance
+        w = W.cpu().numpy()
+        size = size * _signs(w @ K)
+        mixing = back @ (w * size).T  # the inverse of a rotation is its transpose
+        w = w / size
+        U, M = torch.from_numpy(w @ K), torch.from_numpy(mixing)
+        energy.set(U, M, sums.mean if self.whiten else None)
+        history.about["whitening"], history.about["rotation"] = K, w
         history.seconds.append(time.perf_counter() - began)
         if not history.converged and history.stop == "max_iter":
             warnings.warn(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from groundstate.compute.rows import hash_together
@@ -25,6 +26,9 @@ from groundstate.math.kernels import Geometry, Precomputed
 from groundstate.math.linalg.lanczos import lanczos
 from groundstate.math.linalg.range_finder import randomized_svd
 from groundstate.registry import solvers
+
+FEW = 150  # rows up to which all eigenvalues are found sooner than a few
+SMALL = 500  # rows up to which the steps of Lanczos' method cost more than their products
 
 
 @solvers.register(
@@ -116,9 +120,13 @@ class KernelAxes:
         k = n if self.n_components is None else min(self.n_components, n)
         solver = self.eigen_solver
         if solver == "auto":
-            solver = "arpack" if n > 200 and k < n // 10 else "dense"
+            solver = "arpack" if n > FEW and k < n // 10 else "dense"
         key = problem.key.fold("axes")
-        if solver == "arpack" and k < n:
+        if solver == "arpack" and k < n <= SMALL and K.device.type == "cpu":
+            v0 = key.numpy().standard_normal(n)
+            found = eigsh(K.numpy(), k, which="LA", v0=v0, tol=self.tol, maxiter=self.max_iter)
+            values, u = (torch.from_numpy(v[..., ::-1].copy()) for v in found)
+        elif solver == "arpack" and k < n:
             start = torch.from_numpy(key.numpy().standard_normal(n)).to(K)
             values, u, _ = lanczos(_product(K), start, k, tol=self.tol, max_iter=self.max_iter)
         elif solver == "randomized" and k < n:
