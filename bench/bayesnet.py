@@ -27,16 +27,22 @@ def network(d: int, seed: int) -> tuple[list[tuple[str, str]], dict[str, Any]]:
 
 
 def data(size: int, seed: int) -> dict[str, Any]:
-    import numpy as np
 
     edges, tables = network(size, seed)
-    rng = np.random.default_rng(seed + 1)
+    return {"edges": edges, "tables": tables, "asked": questions(tables, seed + 1)}
+
+
+def questions(tables: dict[str, Any], seed: int) -> list[tuple[str, dict[str, int]]]:
+    """Of one column given three others, all drawn at random."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
     asked = []
     for _ in range(QUERIES):
-        picked = rng.permutation(size)[:4]
+        picked = rng.permutation(len(tables))[:4]
         evidence = {f"v{i}": int(rng.integers(0, tables[f"v{i}"].shape[-1])) for i in picked[1:]}
         asked.append((f"v{picked[0]}", evidence))
-    return {"edges": edges, "tables": tables, "asked": asked}
+    return asked
 
 
 def make_ours(data: dict[str, Any]) -> Any:
@@ -85,6 +91,30 @@ BAYESNET = Benchmark(
     ours=ours,
     peers={"pgmpy": Peer(pgmpy, "pgmpy")},
     score=lambda data, found: float(sum(p[0] for p in found)),
+    score_name="sum of probabilities",
+    target=10.0,
+)
+
+
+def anew(ask: Any, name: str) -> Any:
+    """Other columns at every call; then the answers to the questions of the data."""
+
+    def run(data: dict[str, Any]) -> Any:
+        data[f"{name} calls"] = seed = data.get(f"{name} calls", 0) + 1
+        ask({**data, "asked": questions(data["tables"], 1000 + seed)} if name in data else data)
+        return lambda: ask(data)
+
+    return run
+
+
+NEW = Benchmark(
+    name="bayesnet-new-query",
+    title=f"{QUERIES} queries of one column given three, columns drawn anew each time",
+    sizes={"20 columns": 20, "37 columns": 37, "80 columns": 80},
+    data=data,
+    ours=anew(ours, "ours"),
+    peers={"pgmpy": Peer(anew(pgmpy, "pgmpy"), "pgmpy")},
+    score=lambda data, again: float(sum(p[0] for p in again())),
     score_name="sum of probabilities",
     target=10.0,
 )

@@ -1,4 +1,8 @@
-"""Densities and draws of flows against zuko, at equal sizes."""
+"""Densities and draws of flows against zuko and normflows, at equal sizes.
+
+The masked networks of normflows stand in one residual block, the least that its spline flow takes; its MAF
+is fast in the other direction, so that densities take a pass for each feature and draws take one.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,45 @@ def _peer(data: dict[str, Any]) -> Any:
         transforms = 6 if name == "realnvp" else 3
         data["peer"] = made[name](features, transforms=transforms, hidden_features=HIDDEN)
     return data["peer"]
+
+
+def _normflows(data: dict[str, Any]) -> Any:
+    import normflows as nf
+    import torch
+
+    name, features, _ = data["size"]
+    if "normflows" not in data:
+        width = HIDDEN[0]
+        layers: list[Any] = []
+        for _ in range(6 if name == "realnvp" else 3):
+            if name == "nsf":
+                made = nf.flows.AutoregressiveRationalQuadraticSpline(
+                    features, 1, width, num_bins=8, tail_bound=5.0
+                )
+                layers.append(made)
+            elif name == "maf":
+                layers.append(nf.flows.MaskedAffineAutoregressive(features, width, num_blocks=1))
+            else:
+                half = (features + 1) // 2
+                net = nf.nets.MLP([half, *HIDDEN, 2 * (features - half)], init_zeros=True)
+                layers += [nf.flows.AffineCouplingBlock(net), nf.flows.Permute(features, "swap")]
+        data["normflows"] = nf.NormalizingFlow(nf.distributions.DiagGaussian(features), layers)
+        data["normflows"].to(torch.float32).eval()
+    return data["normflows"]
+
+
+def normflows_density(data: dict[str, Any]) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return _normflows(data).log_prob(data["x"])
+
+
+def normflows_draws(data: dict[str, Any]) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return _normflows(data).sample(data["rows"])[0]
 
 
 def density(data: dict[str, Any]) -> Any:
@@ -76,7 +119,7 @@ DENSITY = Benchmark(
     sizes=SIZES,
     data=data,
     ours={"groundstate": density},
-    peers={"zuko": Peer(peer_density, "zuko")},
+    peers={"zuko": Peer(peer_density, "zuko"), "normflows": Peer(normflows_density, "normflows")},
     score=lambda data, out: float(out.mean()),
     score_name="mean log density at the start",
     target=1.0,
@@ -88,7 +131,7 @@ DRAWS = Benchmark(
     sizes=SIZES,
     data=data,
     ours={"groundstate": draws},
-    peers={"zuko": Peer(peer_draws, "zuko")},
+    peers={"zuko": Peer(peer_draws, "zuko"), "normflows": Peer(normflows_draws, "normflows")},
     score=lambda data, out: float(out.std()),
     score_name="standard deviation of the draws",
     target=1.0,

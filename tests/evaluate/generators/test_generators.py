@@ -230,3 +230,17 @@ class TestReport:
         assert found.frechet.low <= found.frechet.estimate
         with pytest.raises(DataError, match="at least 20 rows"):
             assess_generator(rows[:5], rows[30:])
+
+
+def test_compiled_counts_are_those_of_torch() -> None:
+    from groundstate.evaluate.generators.coverage import _count
+    from groundstate.evaluate.generators.coverage_numba import count
+
+    gap, rows, columns = torch.rand(7, 9).double(), torch.rand(7).double(), torch.rand(9).double()
+    gap[0, 3], gap[2, 5] = rows[0], columns[5]  # borders count
+    found, expected = (
+        [torch.zeros(size, dtype=torch.int64) for size in (9, 7, 7)] for _ in range(2)
+    )
+    count(gap.numpy(), rows.numpy(), columns.numpy(), *(each.numpy() for each in found))
+    _count(gap, rows, columns, *expected)
+    torch.testing.assert_close(found, expected)

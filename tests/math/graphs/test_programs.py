@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from groundstate.math.graphs import programs
 from groundstate.math.graphs.dags import ancestors
 from groundstate.math.graphs.elimination import contract
 from groundstate.math.graphs.programs import program_of
@@ -56,3 +57,17 @@ def test_long_products_keep_their_scale() -> None:
     found, _ = program(flat, np.zeros((1, d - 1), np.int64))
     # p(x_0 = 1) / p(x_0 = 0) = (0.999 / 0.9)^(d - 1)
     assert np.log(found[0, 1] / found[0, 0]) == pytest.approx((d - 1) * np.log(0.999 / 0.9))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_compiled_plan_is_the_plan(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scopes, sizes, _ = network(seed, 14)
+    asked, known = (13, 4), (7, 2)
+    compiled = program_of.__wrapped__(scopes, sizes, asked, known)
+    programs._layout.cache_clear()
+    monkeypatch.setattr(programs, "MANY", 0)
+    planned = program_of.__wrapped__(scopes, sizes, asked, known)
+    programs._layout.cache_clear()
+    assert compiled.shape == planned.shape
+    for name in ("starts", "known", "heads", "members", "strides", "sizes"):
+        np.testing.assert_array_equal(getattr(compiled, name), getattr(planned, name), name)

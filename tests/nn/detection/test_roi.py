@@ -10,6 +10,7 @@ import torch
 from tests.nn.detection.reference import align, pool
 
 from groundstate.errors import DataError, ShapeError
+from groundstate.nn.detection import roi
 from groundstate.nn.detection.roi import crop_resize, roi_align, roi_pool
 
 GRID = torch.arange(1.0, 17.0).view(1, 1, 4, 4)
@@ -138,3 +139,26 @@ def test_bad_arguments_are_named() -> None:
         roi_align(maps, torch.zeros(0, 5), 2, sampling_ratio=-1)
     with pytest.raises(ValueError, match="boxes holds NaN"):
         roi_align(maps, torch.full((1, 5), torch.nan), 2)
+
+
+def test_compiled_loops_and_bags_of_pixels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes = torch.tensor(regions(40, 2), dtype=torch.float64)
+    maps = torch.randn(2, 3, 13, 11, dtype=torch.float64, generator=torch.manual_seed(0))
+
+    def both(f: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        given = maps.clone().requires_grad_()
+        out = f(given, boxes, (3, 4), 0.125)
+        (out * torch.arange(out.numel()).view(out.shape)).sum().backward()
+        assert given.grad is not None
+        return out.detach(), given.grad
+
+    compiled = [both(f) for f in (roi_align, roi_pool)]
+    monkeypatch.setattr(roi, "_compiled", lambda maps: False)
+    torch.testing.assert_close(compiled, [both(f) for f in (roi_align, roi_pool)])
+
+
+def test_equal_pixels_of_a_cell_share_no_gradient() -> None:
+    maps = torch.ones(1, 1, 4, 4, requires_grad=True)
+    roi_pool(maps, [torch.tensor([[0.0, 0, 3, 3]])], 2).sum().backward()
+    assert maps.grad is not None
+    assert maps.grad[0, 0].tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]

@@ -29,6 +29,7 @@ from groundstate.math.stats.means import mean_interval
 from groundstate.math.stats.proportions import proportion_interval
 
 CELLS = 2**23  # distances held at a time
+CACHED = 2**17  # of them at once on a CPU, which stay in its cache
 ROUNDING = 1e-10  # of squared distances from products, relative to the largest
 
 
@@ -103,18 +104,31 @@ def _balls(a: Tensor, b: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor
     slack = ROUNDING * float(torch.cat(squares).max())
     radius_a, radius_b = own[0] + slack, own[1] + slack
     around = torch.zeros(len(b), dtype=torch.int64, device=a.device)
-    inside_fake = torch.empty(len(a), dtype=torch.bool, device=a.device)
-    covered = torch.empty_like(inside_fake)
-    step = max(1, CELLS // len(b))
+    inside_fake, covered = (torch.zeros(len(a), dtype=torch.int64, device=a.device) for _ in "rc")
+    compiled = a.device.type == "cpu"
+    step = max(1, (CACHED if compiled else CELLS) // len(b))
     for at in range(0, len(a), step):
         cut = slice(at, at + step)
         gap = torch.addmm(squares[1].expand(len(a[cut]), -1), a[cut], b.mT, alpha=-2)
         gap += squares[0][cut, None]  # squared distances (s, m)
-        hits = gap <= radius_a[cut, None]
-        around += hits.sum(0)
-        covered[cut] = hits.any(1)
-        inside_fake[cut] = (gap <= radius_b).any(1)
-    return around > 0, around, inside_fake, covered
+        found = (gap, radius_a[cut], radius_b, around, covered[cut], inside_fake[cut])
+        if compiled:
+            from groundstate.evaluate.generators.coverage_numba import count
+
+            count(*(each.numpy() for each in found))
+        else:
+            _count(*found)
+    return around > 0, around, inside_fake > 0, covered > 0
+
+
+def _count(
+    gap: Tensor, rows: Tensor, columns: Tensor, around: Tensor, covered: Tensor, inside: Tensor
+) -> None:
+    """What `coverage_numba.count` does in one pass."""
+    hits = gap <= rows[:, None]
+    around += hits.sum(0)
+    covered += hits.sum(1)
+    inside += (gap <= columns).sum(1)
 
 
 def inception_score(probs: Any, splits: int = 10) -> tuple[float, float]:

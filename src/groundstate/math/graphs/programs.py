@@ -20,6 +20,7 @@ from groundstate.errors import Unsupported
 from groundstate.math.graphs.dags import ancestors
 from groundstate.math.graphs.elimination import LARGEST, Scopes, plan_of
 
+MANY = 512  # variables, from which a matrix of tables and variables is larger than its use
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
@@ -69,8 +70,41 @@ def program_of(
     >>> joint.round(2).tolist()
     [[0.08, 0.18], [0.72, 0.02]]
     """
+    begins, strides, parents = _layout(scopes, sizes)
+    used = sorted(ancestors(parents, [*asked, *known]))
+    if len(scopes) > MANY:
+        return _planned(scopes, sizes, asked, known, used)
+    from groundstate.math.graphs.planning_numba import steps
+
+    free = [v for v in used if v not in known]
+    keep = np.array([free.index(v) for v in asked], np.int64)
+    tables = strides[used]
+    free_sizes = np.array(sizes, np.int64)[free]
+    heads, members, moves, widths, space, largest = steps(tables[:, free], free_sizes, keep)
+    if largest > LARGEST:
+        raise Unsupported(f"exact elimination needs a table of {largest:.3g} numbers")
+    shape = tuple(sizes[v] for v in asked)
+    by_known = np.ascontiguousarray(tables[:, list(known)])
+    return Program(shape, begins[used], by_known, heads, members, moves, widths, space)
+
+
+@lru_cache(maxsize=64)
+def _layout(scopes: Scopes, sizes: tuple[int, ...]) -> tuple[I64, I64, list[tuple[int, ...]]]:
+    """Where tables begin, their strides along every variable (0 where they lack it), the parents."""
     begins = np.cumsum([0, *(math.prod(sizes[v] for v in scope) for scope in scopes)])
-    used = sorted(ancestors([scope[:-1] for scope in scopes], [*asked, *known]))
+    strides = np.zeros((len(scopes), len(scopes) if len(scopes) <= MANY else 0), np.int64)
+    for i, scope in enumerate(scopes if len(scopes) <= MANY else ()):
+        for v, stride in _strides(scope, sizes).items():
+            strides[i, v] = stride
+    return begins[:-1].astype(np.int64), strides, [scope[:-1] for scope in scopes]
+
+
+def _planned(
+    scopes: Scopes, sizes: tuple[int, ...], asked: tuple[int, ...], known: tuple[int, ...],
+    used: list[int],
+) -> Program:  # fmt: skip
+    """The same steps from ``plan_of``: for large networks, and the oracle of the compiled plan."""
+    begins = _layout(scopes, sizes)[0]
     full = [scopes[i] for i in used]
     cut = tuple(tuple(v for v in scope if v not in known) for scope in full)
     plan = plan_of(cut, sizes, asked)
@@ -95,7 +129,7 @@ def program_of(
     moves = [[across[t].get(v, 0) for v in known] for t in range(len(full))]
     return Program(
         tuple(sizes[v] for v in asked),
-        begins[used].astype(np.int64),
+        begins[used],
         np.array(moves, np.int64).reshape(len(full), len(known)),
         np.array(heads, np.int64),
         np.array(members, np.int64),

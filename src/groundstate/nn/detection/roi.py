@@ -1,7 +1,8 @@
 r"""Regions of a feature map in one shape: RoI pooling, RoI align, crops of images.
 
-All three read a map as a table of pixels ``(B · H · W, C)`` and sum or maximise over bags of its
-rows, which torch does in one gather with one scatter as its gradient.
+On a CPU compiled loops sum or maximise over the pixels of every cell (`roi_numba`). Elsewhere, in half
+precision and in the tests of those loops a map is a table of pixels ``(B · H · W, C)``, and torch sums
+or maximises over bags of its rows.
 """
 
 from __future__ import annotations
@@ -62,12 +63,8 @@ def roi_align(
     height, width = maps.shape[2:]
     down, of_rows = _samples(low[:, 1], side[:, 1], rows, height, sampling_ratio)
     across, of_columns = _samples(low[:, 0], side[:, 0], columns, width, sampling_ratio)
-    start = image[:, None, None, None, None] * (height * width)
-    index = start + (down * width)[:, :, None, :, None] + across[:, None, :, None, :]
-    share = of_rows[:, :, None, :, None] * of_columns[:, None, :, None, :]  # (R, P, Q, 2s, 2s)
-    bags, shares = index.flatten(0, 2).flatten(1), share.flatten(0, 2).flatten(1).to(maps.dtype)
-    found = F.embedding_bag(bags, _table(maps), per_sample_weights=shares, mode="sum")
-    out = found.view(-1, rows, columns, maps.shape[1]).permute(0, 3, 1, 2).contiguous()
+    places = (image, down, of_rows, across, of_columns)
+    out = _Align.apply(maps, *places) if _compiled(maps) else _align(maps, *places)
     return to_numpy(out) if array else out
 
 
@@ -97,18 +94,8 @@ def roi_pool(features: Any, boxes: Any, size: int | tuple[int, int], scale: floa
     height, width = maps.shape[2:]
     top, below = _cells(whole[:, 1], whole[:, 3], rows, height)
     left, right = _cells(whole[:, 0], whole[:, 2], columns, width)
-    high, wide = (below - top)[:, :, None], (right - left)[:, None, :]
-    count = (high * wide).flatten()  # pixels of every cell  # (R · P · Q,)
-    cell = torch.repeat_interleave(count)
-    ends = count.cumsum(0)
-    within = torch.arange(len(cell), device=cell.device) - (ends - count)[cell]
-    wide = wide.expand(-1, rows, -1).flatten()[cell]
-    region, at = cell // (rows * columns), cell % (rows * columns)
-    row = top[region, at // columns] + within // wide
-    column = left[region, at % columns] + within % wide
-    pixel = (image[region] * height + row) * width + column
-    found = F.embedding_bag(pixel, _table(maps), ends - count, mode="max")
-    out = found.view(-1, rows, columns, maps.shape[1]).permute(0, 3, 1, 2).contiguous()
+    edges = (image, top, below, left, right)
+    out = _Pool.apply(maps, *edges) if _compiled(maps) else _pool(maps, *edges)
     return to_numpy(out) if array else out
 
 
@@ -189,6 +176,102 @@ def _cells(first: Tensor, last: Tensor, cells: int, pixels: int) -> tuple[Tensor
 
 def _middles(cells: int, like: Tensor) -> Tensor:
     return (torch.arange(cells, dtype=like.dtype, device=like.device) + 0.5) / cells
+
+
+def _compiled(maps: Tensor) -> bool:
+    return maps.device.type == "cpu" and maps.dtype in (torch.float32, torch.float64)
+
+
+class _Align(torch.autograd.Function):
+    """`_align` in compiled loops."""
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, image: Tensor, *places: Tensor) -> Tensor:
+        from groundstate.nn.detection.roi_numba import align
+
+        down, of_rows, across, of_columns = places
+        given = (image, down, of_rows.to(maps.dtype), across, of_columns.to(maps.dtype))
+        ctx.places, pixels = [each.numpy() for each in given], _pixels(maps)
+        ctx.shape = pixels.shape
+        out = maps.new_empty(len(image), maps.shape[1], down.shape[1], across.shape[1])
+        align(pixels.numpy(), *ctx.places, out.numpy())
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        from groundstate.nn.detection.roi_numba import align_back
+
+        out = grads[0].new_zeros(ctx.shape)
+        align_back(grads[0].contiguous().numpy(), *ctx.places, out.numpy())
+        return out.permute(0, 3, 1, 2).contiguous(), None, None, None, None, None
+
+
+def _align(
+    maps: Tensor, image: Tensor, down: Tensor, of_rows: Tensor, across: Tensor, of_columns: Tensor
+) -> Tensor:
+    r""":math:`\sum_{ab} u_a v_b\,f[i_a, j_b]` of every cell.  # (R, C, P, Q)"""
+    height, width = maps.shape[2:]
+    start = image[:, None, None, None, None] * (height * width)
+    index = start + (down * width)[:, :, None, :, None] + across[:, None, :, None, :]
+    share = of_rows[:, :, None, :, None] * of_columns[:, None, :, None, :]  # (R, P, Q, 2s, 2s)
+    bags, shares = index.flatten(0, 2).flatten(1), share.flatten(0, 2).flatten(1).to(maps.dtype)
+    found = F.embedding_bag(bags, _table(maps), per_sample_weights=shares, mode="sum")
+    found = found.view(-1, down.shape[1], across.shape[1], maps.shape[1])
+    return found.permute(0, 3, 1, 2).contiguous()
+
+
+class _Pool(torch.autograd.Function):
+    """`_pool` in compiled loops."""
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, image: Tensor, *edges: Tensor) -> Tensor:
+        from groundstate.nn.detection.roi_numba import pool
+
+        top, _, left, right = edges
+        pixels, size = _pixels(maps), (top.shape[1], left.shape[1])
+        out = maps.new_empty(len(image), maps.shape[1], *size)
+        first = torch.empty(len(image), *size, maps.shape[1], dtype=torch.int32)
+        arrays = [each.numpy() for each in (image, *edges)]
+        pool(pixels.numpy(), *arrays, out.numpy(), first.numpy())
+        ctx.save_for_backward(image, top, left, right, first)
+        ctx.shape = pixels.shape
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        from groundstate.nn.detection.roi_numba import pool_back
+
+        out = grads[0].new_zeros(ctx.shape)
+        arrays = [each.numpy() for each in (grads[0].contiguous(), *ctx.saved_tensors)]
+        pool_back(*arrays, out.numpy())
+        return out.permute(0, 3, 1, 2).contiguous(), None, None, None, None, None
+
+
+def _pool(
+    maps: Tensor, image: Tensor, top: Tensor, below: Tensor, left: Tensor, right: Tensor
+) -> Tensor:
+    """The largest value of every cell, 0 where it is empty.  # (R, C, P, Q)"""
+    height, width = maps.shape[2:]
+    rows, columns = top.shape[1], left.shape[1]
+    high, wide = (below - top)[:, :, None], (right - left)[:, None, :]
+    count = (high * wide).flatten()  # pixels of every cell  # (R · P · Q,)
+    cell = torch.repeat_interleave(count)
+    ends = count.cumsum(0)
+    within = torch.arange(len(cell), device=cell.device) - (ends - count)[cell]
+    wide = wide.expand(-1, rows, -1).flatten()[cell]
+    region, at = cell // (rows * columns), cell % (rows * columns)
+    row = top[region, at // columns] + within // wide
+    column = left[region, at % columns] + within % wide
+    pixel = (image[region] * height + row) * width + column
+    found = F.embedding_bag(pixel, _table(maps), ends - count, mode="max")
+    return found.view(-1, rows, columns, maps.shape[1]).permute(0, 3, 1, 2).contiguous()
+
+
+def _pixels(maps: Tensor) -> Tensor:
+    """The channels of every pixel side by side.  # (B, H, W, C)"""
+    return maps.detach().permute(0, 2, 3, 1).contiguous()
 
 
 def _table(maps: Tensor) -> Tensor:

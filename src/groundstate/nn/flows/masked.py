@@ -127,7 +127,7 @@ class MaskedMLP(nn.Module):
     def weights(self, order: Sequence[int] | None = None) -> list[Tensor]:
         """The masked weights of all layers, in the network's order or another one."""
         if order is None or tuple(order) == self.order:
-            masks = [getattr(self, f"mask{i}") for i in range(len(self.layers))]
+            masks: list[Any] = list(self._buffers.values())
         else:
             masks = self.masks(self.checked(order), self.layers[0].weight)  # type: ignore[arg-type]
         return [layer.weight * mask for layer, mask in zip(self.layers, masks, strict=True)]

@@ -65,8 +65,9 @@ class AffineMap:
         return 2
 
     def forward(self, x: Tensor, phi: Tensor) -> tuple[Tensor, Tensor | None]:
-        s = LIMIT * torch.tanh(phi[..., 0] / LIMIT)
-        return torch.addcmul(phi[..., 1], x, s.exp()), s
+        s, t = phi.unbind(-1)
+        s = torch.tanh(s / LIMIT) * LIMIT
+        return torch.addcmul(t, x, s.exp()), s
 
     def inverse(self, z: Tensor, phi: Tensor) -> tuple[Tensor, Tensor | None]:
         s = LIMIT * torch.tanh(phi[..., 0] / -LIMIT)

@@ -42,10 +42,10 @@ def _down(z: Any, W: Any, b: Any, a: Any) -> None:
     n, l = z.shape
     for i in range(n):
         for k in range(b.size):
-            s = 0.0
+            s = b[k]
             for j in range(l):
                 s += z[i, j] * W[k, j]
-            a[i, k] = b[k] + s
+            a[i, k] = s
 
 
 @_jit
@@ -92,7 +92,7 @@ def _raise(x: Any, s: Any, sign: float, grad: Any) -> None:
     n, d = x.shape
     for k in range(d):
         for i in range(n):
-            xi = sign * x[i, k]
+            xi = x.dtype.type(sign) * x[i, k]
             if xi != 0:
                 for j in range(s.shape[1]):
                     grad[k, j] += xi * s[i, j]
@@ -102,7 +102,7 @@ def _raise(x: Any, s: Any, sign: float, grad: Any) -> None:
 def _see(u: Any, W: Any, b: Any, z: Any, v: Any) -> None:
     """Visible bits of the chains from their hidden ones, with uniforms u ``(n, d)``."""
     n, d = v.shape
-    back, E, buffer = np.empty((n, d)), np.empty(n * d), np.empty(n * d)
+    back, E, buffer = np.empty((n, d), W.dtype), np.empty(n * d), np.empty(n * d)
     _down(z, W, b, back)
     _exponentials(back.reshape(n * d), E, buffer)
     _throw(back, E, u, v)
@@ -112,7 +112,7 @@ def _see(u: Any, W: Any, b: Any, z: Any, v: Any) -> None:
 def _hide(u: Any, W: Any, c: Any, v: Any, z: Any) -> None:
     """Hidden bits of the chains from their visible ones, with uniforms u ``(n, l)``."""
     n, l = z.shape
-    a, E, buffer = np.empty((n, l)), np.empty(n * l), np.empty(n * l)
+    a, E, buffer = np.empty((n, l), W.dtype), np.empty(n * l), np.empty(n * l)
     _up(v, W, c, a)
     _exponentials(a.reshape(n * l), E, buffer)
     _throw(a, E, u, z)
@@ -132,8 +132,8 @@ def _learn(
     for i in range(m):
         here[i] = (weight[i] if weight.size else 1.0) / total
     most = max(m, n) * l
-    E, buffer, a = np.empty(most), np.empty(most), np.empty((max(m, n), l))
-    s = np.empty((max(m, n), l))
+    E, buffer, a = np.empty(most), np.empty(most), np.empty((max(m, n), l), W.dtype)
+    s = np.empty((max(m, n), l), W.dtype)
     dW[:] = 0
     db[:] = 0
     dc[:] = 0
@@ -156,12 +156,13 @@ def _learn(
             for k in range(d):
                 db[k] += sign * share[i] * rows[i, k]
     _throw(a[:n], E, u, z)
+    step = W.dtype.type(rate)
     for k in range(d):
-        b[k] -= rate * db[k]
+        b[k] -= step * db[k]
         for j in range(l):
-            W[k, j] -= rate * dW[k, j]
+            W[k, j] -= step * dW[k, j]
     for j in range(l):
-        c[j] -= rate * dc[j]
+        c[j] -= step * dc[j]
     return value
 
 

@@ -186,7 +186,7 @@ class GraphOfColumns(GenerativeEstimator):
     @property
     def _column_names(self) -> list[Any]:
         names = getattr(self, "feature_names_in_", None)
-        return list(range(self.n_features_in_)) if names is None else [str(n) for n in names]
+        return list(range(self.n_features_in_)) if names is None else names.tolist()
 
     def _number(self, name: Any) -> int:
         """The number of a column that is called by its name or number."""
