@@ -157,6 +157,12 @@ def _each(times: int) -> str:
 def _first_repeat(facts: dict[str, Any]) -> str:
     """Why the table of right and wrong need not give the score at the top."""
     table = facts.get("confusion")
+    repeats = facts["design"].get("repeats") or 1
+    if not table and repeats > 1:
+        return words_of(
+            f"Scores are means over the {repeats} repeats; the pictures and the intervals for single "
+            "rows show the first of them."
+        )
     if not table or table["repeats"] == 1:
         return ""
     return "<p class=\"words\">" + html_of((f"Scores are means over the {table['repeats']} repeats; the table "

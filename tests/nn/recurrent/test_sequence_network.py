@@ -44,7 +44,9 @@ def test_answers_do_not_depend_on_padding(name: str, readout: str) -> None:
         torch.testing.assert_close(net(x, rows.lengths), out, rtol=0, atol=1e-12)
     single = net.float()(rows.floating(torch.float32))
     more = net(rows.floating(torch.float32).padded(-3.0, 40), rows.lengths)
-    torch.testing.assert_close(more, single, rtol=0, atol=0)  # padding is cut before anything is summed
+    torch.testing.assert_close(
+        more, single, rtol=0, atol=0
+    )  # padding is cut before anything is summed
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm", "rnn"])

@@ -39,6 +39,8 @@ _ADVICE = {
 
 def advice_of(parts: dict[str, float]) -> str:
     """What to do about the largest of some standard deviations by source."""
+    if not any(parts.values()):
+        return "none of them moves it measurably"
     return _ADVICE[max(parts, key=lambda name: parts[name])]
 
 

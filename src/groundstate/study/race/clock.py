@@ -14,6 +14,7 @@ from types import FrameType
 USUAL = 60.0  # seconds for a table of up to USUAL_CELLS cells
 USUAL_CELLS = 250_000
 LONGEST = 600.0
+QUICK = 1 / 6  # of the usual time for a first answer
 _SPARED = 0.1  # share of a budget that is kept for the last refit and the report
 _MORE = 1.2  # times as long as the last time that the end may take
 _AGAIN = 0.05  # seconds until an alarm that came at a bad moment asks again
@@ -93,7 +94,8 @@ class Clock:
     def limit(self, share: float = 1.0, least: float = 0.0) -> Iterator[None]:
         """Raise `OutOfTime` inside the block when that share of the time left is over.
 
-        At least so many seconds are given.
+        At least so many seconds are given. What ran into an import or a compilation, which happen once,
+        has the same time again after it, as far as there is some left.
 
         Outside the main thread, where no alarm can be set, only before the block.
         """
@@ -108,9 +110,16 @@ class Clock:
         timer, number = (getattr(signal, name) for name in self.alarm)
         outer = sys._getframe(2)  # whose block it is
 
+        waited = False
+
         def over(_: int, frame: FrameType | None) -> None:
+            nonlocal waited
             if _half_done(frame, outer):
+                waited = True
                 signal.setitimer(timer, _AGAIN)
+            elif waited and (more := min(left, self.left())) > 0:
+                waited = False
+                signal.setitimer(timer, more)
             else:
                 raise OutOfTime
 
