@@ -133,7 +133,7 @@ def _how_judged(facts: dict[str, Any]) -> str:
     if design["kind"] == "nested":
         folds = facts.get("chosen_in_folds", {})
         times, parts = design.get("repeats") or 1, design["outer_folds"]
-        often = "once" if times == 1 else f"{times} times"
+        often = {1: "once", 2: "twice"}.get(times, f"{times} times")
         picked = ", ".join(f"{name} {count}×" for name, count in folds.items())
         who = f"It chose {picked}" if len(folds) > 1 else f"It always chose {facts['chosen']}"
         return (

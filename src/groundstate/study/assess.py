@@ -248,7 +248,8 @@ def assess(
         question = replace(question, settings=settings)
     if isinstance(budget, str):
         share = QUICK if budget == "quick" else 1.0
-        asked = share * usual_budget(question.n, question.table.n_columns)
+        classes = 2 if question.classes is None else len(question.classes)
+        asked = share * usual_budget(question.n, question.table.n_columns, classes)
     where, clock = ledger_of(X, ledger), Clock(asked, since)
     last: Assessment | None = None
     with threadpool_limits(1), threads(1):

@@ -32,7 +32,7 @@ Generator = Callable[[np.random.Generator], tuple[Any, Any]]
 _ADVICE = {
     "test": "more test rows would say most: the score itself is uncertain",
     "seed": "average more seeds: retraining alone moves the score most",
-    "train": "more training data would help most: the model depends on which rows it saw",
+    "train": "the training rows matter most: the model depends on which of them it saw",
     "interaction": "seeds matter differently for each training set: average more of both",
 }
 

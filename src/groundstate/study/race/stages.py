@@ -46,7 +46,7 @@ from groundstate.study.race.simple import enter_constant, enter_simple, twins_of
 from groundstate.study.selection import Developed, Tuned
 from groundstate.study.tuning import Search, tuned_by
 
-_ONE, _CANDIDATE = 0.5, 0.25  # of the time left, for a part, a candidate
+_ONE, _CANDIDATE = 0.5, 0.4  # of the time left, for a part, a candidate
 _REFIT = 1.5  # a fit to all rows takes that many times one to a fold's
 _SLOWEST = 5.0  # times as long as nominal that fits are expected to take at most
 _NOMINAL = 0.1  # nominal seconds that are believed until that many were measured
@@ -176,7 +176,8 @@ class Stages:
             expected = folds * (prepared + self.pace * nominal)
             if not first and not self.clock.allows(expected, _CANDIDATE):
                 raise OutOfTime
-            with self.clock.limit(_ONE, least), self.watch(f"comparing {name}", name):
+            share = 1.0 if first else _ONE
+            with self.clock.limit(share, least), self.watch(f"comparing {name}", name):
                 self.race.run({name: Entrant(model, name)}, self._workers(folds * nominal))
         except OutOfTime:
             self.watch.expect(name, 0.0)
@@ -235,7 +236,7 @@ class Stages:
         if left:
             self.late.append("tuning")
             self.skipped.append(f"tuning: {left} of {len(self.trials)} settings ({_FOR_TIME})")
-        known = [f"{name} #{i + 1}" for i in range(len(tried))]
+        known = [f"{name} #{i + 1}" for i in range(len(self.trials))]
         known = [label for label in known if label in race.losses]
         self.eligible |= set(known)
         if not known:
@@ -381,8 +382,10 @@ class Stages:
         single = {n: one for n, one in known if n != ENSEMBLE and n not in self.twins}
         seconds = self._lap_seconds()
         workers = self._workers(seconds)
+        told = self.clock.took["intervals"]  # of one lap
         for lap in range(1, wanted if self.nested else 1):
             race = self._race(lap)
+            self.clock.keep("intervals", (lap + 1) * told)
             try:
                 if not self.clock.allows(seconds / workers):
                     raise OutOfTime
