@@ -26,7 +26,7 @@ from groundstate.models.shapley import ShapleyValues
 from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models
 from groundstate.report.folder import write
-from groundstate.report.notebook import notebook
+from groundstate.report.notebook import live, notebook
 from groundstate.report.rows import write_rows
 from groundstate.store import RunDir
 from groundstate.study.assess import Assessment
@@ -313,7 +313,8 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
         ``time``, ``weights``, ``positive``, ``cost_fp``, ``cost_fn``, ``tune``, ``params``,
         ``seeds``, ``bootstrap``, ``folds``, ``repeats``, ``level``, ``budget``, ``ledger``,
         ``quick``, ``thorough``, ``workers``, ``seed``, ``device``; ``seen`` is called with
-        the `Assessment` of every stage; see ``groundstate fit --help``.
+        the `Assessment` of every stage, ``progress`` with what runs now (a notebook shows it); see
+        ``groundstate fit --help``.
 
     Examples
     --------
@@ -333,6 +334,8 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     texts = _texts(table, target, options)
     if texts is not None:
         return study_of_rows(texts, **options)
+    if options.get("progress") is None:
+        options["progress"] = live()
     found = run(table, target, **options)
     named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
     return Study(found, str(named))

@@ -56,6 +56,38 @@ def test_score_warns_of_rows_it_learned_from(call: Any, numbers: Path) -> None:
     assert done.code == 0 and "learned from 100% of these rows" in done.out
 
 
+def test_rows_that_are_equal_by_chance_were_not_learned_from() -> None:
+    from groundstate.study.single_rows import seen_rows, share_seen
+
+    rng = np.random.default_rng(0)
+    few = pl.DataFrame({"a": rng.integers(0, 12, 600), "b": rng.integers(0, 12, 600)})
+    kept = seen_rows(data.read(few[:400]), ["a", "b"])
+    assert kept["alike"] > 0.8
+    assert share_seen(kept, data.read(few[400:])) == 0.0
+    many = pl.DataFrame({"a": rng.integers(0, 30, 900), "b": rng.integers(0, 30, 900)})
+    kept = seen_rows(data.read(many[:600]), ["a", "b"])
+    assert share_seen(kept, data.read(many[600:])) == 0.0
+    assert share_seen(kept, data.read(many[:600])) == 1.0
+
+
+def test_labels_that_the_model_does_not_know_are_named(call: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=120)
+    label = np.where(x > 0, "rich", "poor").astype(object)
+    pl.DataFrame({"x": x, "y": label}).write_csv(tmp_path / "old.csv")
+    label[:10] = "wealthy"
+    pl.DataFrame({"x": x + 0.01, "y": label}).write_csv(tmp_path / "new.csv")
+    done = call("fit", tmp_path / "old.csv", "-t", "y", "-m", "GaussianNB", "--quick", "--ledger", "none",
+                "-o", tmp_path / "out")  # fmt: skip
+    assert done.code == 0, done.error
+    text = call("score", tmp_path / "out" / "model.gs", tmp_path / "new.csv").out
+    assert (
+        "'wealthy' is no class of the model, so that 10 rows of 120 can only be answered wrongly"
+        in text
+    )
+    assert "drift" in text  # also from a quick study
+
+
 def test_score_sees_drift(call: Any, numbers: Path, tmp_path: Path) -> None:
     model, old = numbers / "out" / "model.gs", numbers / "old.csv"
     told = call("score", model, numbers / "new.csv", "--train", old, "--json").json

@@ -64,6 +64,24 @@ def test_notebooks_show_verdict_scores_and_a_picture(classes: Any) -> None:
     assert "<script" not in shown
 
 
+def test_a_running_study_says_in_a_notebook_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from types import SimpleNamespace
+
+    shown: list[str] = []
+    line = SimpleNamespace(update=shown.append)
+    display = SimpleNamespace(
+        HTML=str, display=lambda first, display_id: shown.append(first) or line
+    )
+    shell = SimpleNamespace(kernel=object())
+    pretended = SimpleNamespace(get_ipython=lambda: shell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", pretended)
+    options: Any = {"tune": 0, "repeats": 1, "seeds": 0, "bootstrap": 0, "folds": 2}
+    groundstate.study("iris", model="GaussianNB", ledger="none", **options)
+    assert shown[0] == "starting"
+    assert [text for text in shown if "comparing GaussianNB" in text and "left" in text]
+
+
 def test_a_page_before_the_end_says_what_it_waits_for(classes: Any) -> None:
     found = replace(
         classes.found, calibration=None, variation=None, curve=None, diagnosis=None, bound=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,55 @@ def test_an_alarm_waits_for_imports_and_compilations() -> None:
     assert got == "whole"
 
 
+def test_what_waited_for_a_compilation_has_its_time_again() -> None:
+    import types
+
+    library = types.ModuleType("numba.pretended")
+    exec("def work(until, now):\n    while now() < until: pass", library.__dict__)
+    clock = Clock(100.0)
+    with clock.limit(0.001):  # 0.09 s
+        library.work(time.monotonic() + 0.3, time.monotonic)
+        time.sleep(0.01)
+
+
+def test_a_fit_is_timed_without_compiling() -> None:
+    from groundstate.compute.foreign.numba import event
+    from groundstate.evaluate.stopwatch import Stopwatch
+
+    what = {"dispatcher": SimpleNamespace(py_func=rows)}
+    with Stopwatch() as watch, event.trigger_event("numba:compile", data=what):
+        time.sleep(0.3)
+    assert watch.seconds < 0.25
+
+
+def test_the_first_answer_is_a_linear_model_beside_a_constant() -> None:
+    """Nothing in it waits for loops to be compiled; what comes later is compared with more."""
+    seen: list[Assessment] = []
+    models = "DecisionTreeRegressor,Ridge"
+    last = assess(models, *rows(60), tuner=None, folds=3, seen=seen.append, **QUICK)
+    first = report_facts(seen[0])
+    assert first["stage"] == FIRST and len(first["candidates"]["entries"]) == 2
+    assert set(last.baselines) == {"dummy", "stump", "linear"}
+    assert len(report_facts(last)["candidates"]["entries"]) == 3
+
+
+def test_a_quick_study_has_a_sixth_of_the_usual_time_and_keeps_typical_rows() -> None:
+    from groundstate.study.job import _budget, run
+
+    assert _budget(None, False, True) == "quick" and _budget("5s", False, True) == 5.0
+    assert _budget(None, False, False) == "auto" and _budget(None, True, False) is None
+    X, y = rows(60)
+    found = run({"a": X[:, 0], "b": X[:, 1], "y": y}, "y", model="Ridge", quick=True, ledger="none")
+    assert found.model.background_ is not None
+
+
+def test_models_that_were_left_out_are_not_counted_as_compared() -> None:
+    from groundstate.study.verdict import _compared_models
+
+    entries = [{"name": n, "score": s} for n, s in (("A", 0.1), ("B", None), ("dummy", 0.2))]
+    assert _compared_models({"candidates": {"entries": entries}}) == ["A"]
+
+
 def test_progress_is_the_share_of_the_time_and_never_falls() -> None:
     """Late stages are not near the beginning, and parts that are left out are not waited for."""
     from groundstate.study.progress import Step, Watch
@@ -160,14 +210,14 @@ def test_what_ends_a_study_is_spared_from_its_budget() -> None:
 
 
 def test_dear_candidates_are_left_out_of_a_small_budget() -> None:
-    from groundstate.study.design import Size, first_candidates
+    from groundstate.study.design import Size, first_candidate
 
     models = candidates_of("auto", "regression", n_rows=300)
     size = Size(300, 10)
     cost = {name: size.of(model) for name, model in models.items()}
     assert max(cost, key=lambda name: cost[name]) == "TabularMLPRegressor"
     assert {"ExtraTreesRegressor", "SVR", "GaussianProcessRegressor"} <= set(models)
-    assert first_candidates(models, size) == ["Ridge", "HistGradientBoostingRegressor"]
+    assert first_candidate(models, size) == "Ridge"
     found = assess("auto", *rows(80), budget=4.0, tuner=None, **QUICK)
     assert "TabularMLPRegressor" in str(found.skipped) and found.chosen != "dummy"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groundstate.study.facts import variation_facts
-from groundstate.study.verdict import _how_good, _same_answers
+from groundstate.study.verdict import _compared, _how_good
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,23 @@ def test_advice_is_about_the_largest_source() -> None:
 
 
 def test_a_linear_model_is_not_said_to_be_as_good_as_itself() -> None:
-    same = {"difference": -9e-16, "lo": 0.0, "hi": 0.0, "p": 1.0}
-    near = {"difference": 0.01, "lo": -0.02, "hi": 0.04, "p": 0.3}
-    assert _same_answers(same) and not _same_answers(near)
+    def said(chosen: str, tied: list[str], *rows: str) -> str:
+        test = [{"against": who, "p_holm": 1.0} for who in rows]
+        entries = [{"name": who, "score": 0.9} for who in (chosen, *tied, "dummy")]
+        return _compared({
+            "task": "classification", "chosen": chosen, "design": {"metric": "accuracy", "level": 0.95},
+            "baselines": {"dummy": {"accuracy": {"value": 0.5}}, "better_than_dummy": True},
+            "candidates": {"entries": entries}, "comparison": {"tied": tied, "test": test},
+            "scores": {"accuracy": {"value": 0.9}},
+        })  # fmt: skip
+
+    assert (
+        said("LogisticRegression", [], "linear")
+        == "Always answering the commonest class gives 50.0%."
+    )
+    both = said("KNeighborsClassifier", ["LogisticRegression"], "linear", "stump")
+    assert "(linear)" not in both and "LogisticRegression and one question about one column" in both
+    alone = said("KNeighborsClassifier", [], "linear")
+    assert "a linear model of all columns (linear) does as well" in alone
+    many = said("A", ["B", "C", "D", "E", "F"])
+    assert "B, C, D and 2 others do as well" in many

@@ -71,7 +71,11 @@ def _by_predictor(model: TablePredictor, source: Table, mode: str, seed: int) ->
     target = model.target_
     open_y = target in source.columns and bool(source.frame[target].null_count())
     if open_x and not able and not open_y:
-        raise without_distribution(model, f"the gaps of {listing(open_x)} cannot be filled")
+        raise without_distribution(
+            model,
+            f"the gaps of {listing(open_x)} cannot be filled (impute TABLE without a model fits a "
+            "mixture to the table itself)",
+        )
     rows = read(source.frame.select(names), schema=model.preparation_.schema_)
     if open_x and able:
         made = model.infer({"x": rows}, _asked(model), mode, random_state=seed)

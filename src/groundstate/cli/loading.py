@@ -67,8 +67,15 @@ def column_name(model: Any) -> str:
 
 def without_distribution(model: Any, what: str) -> Unsupported:
     """The error for a model that has no distribution of its rows."""
-    able = [row.name for row in registered if hasattr(row.obj, "sample")]
-    advice = f"models that have one: {', '.join(able)}" if able else "no model here has one"
+    role = next((row.role for row in registered if row.obj is type(inner(model))), "density")
+    able = [
+        row.name
+        for row in registered
+        if row.role == role and row.rows == "table" and hasattr(row.obj, "sample")
+    ]
+    advice = (
+        f"models of its kind that have one: {', '.join(able)}" if able else "none of its kind has"
+    )
     return Unsupported(
         f"{named(model)} answers for given rows and has no distribution of the rows themselves, so {what}; "
         f"{advice}"

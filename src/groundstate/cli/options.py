@@ -40,7 +40,9 @@ Budget = Annotated[
     str | None,
     typer.Option("--budget", help="Time to spend: 60s, 2m, 1h; usually by the size of the table."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="The first answer alone: compare and stop.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="The first answer alone: ten seconds of comparing.")
+]
 Thorough = Annotated[bool, typer.Option("--thorough", help="Everything, however long it takes.")]
 Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]
 Edges = Annotated[

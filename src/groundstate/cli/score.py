@@ -11,7 +11,7 @@ from groundstate.cli.loading import inner, load_model, named
 from groundstate.cli.screen import Screen
 from groundstate.compute.random import Key
 from groundstate.data import Table, read
-from groundstate.data.messages import listing
+from groundstate.data.messages import count, listing
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate.explain.drift import drift
 from groundstate.evaluate.predictions import Prediction
@@ -68,6 +68,8 @@ def score(
     }
     if at is not None and predicted.classes is not None:
         facts["positive"] = str(predicted.classes[at])
+    if predicted.classes is not None:
+        facts["unknown"] = _unknown(loaded, truth, predicted)
     facts = plain(facts)
     screen.data(facts)
     screen.show(*_shown(facts))
@@ -107,6 +109,15 @@ def answers(model: Any, table: Table) -> tuple[NDArray[Any], Prediction]:
         )
     classes = np.unique(np.concatenate([own, y]))
     return np.searchsorted(classes, y), Prediction.of(model, table, classes)
+
+
+def _unknown(model: Any, truth: NDArray[Any], predicted: Prediction) -> dict[str, int]:
+    """Labels of the truth that the model does not know, with their number of rows."""
+    assert predicted.classes is not None
+    own = set(map(str, model.classes_))
+    counts = np.bincount(truth.astype(np.intp), minlength=len(predicted.classes))
+    known = zip(map(str, predicted.classes), counts.tolist(), strict=True)
+    return {name: n for name, n in known if n and name not in own}
 
 
 def _constant(truth: NDArray[Any], predicted: Prediction) -> dict[str, Any]:
@@ -196,6 +207,13 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
         lines.append(
             f"the study promised {label(told['metric'])} {show(told['value'], told['metric'])} "
             f"({show_range(told['lo'], told['hi'], told['metric'])}), {fits}"
+        )
+    unknown = facts.get("unknown")
+    if unknown:
+        rows = sum(unknown.values())
+        lines.append(
+            f"warning: {listing(list(unknown))} {'is no class' if len(unknown) == 1 else 'are no classes'} "
+            f"of the model, so that {count(rows, 'row')} of {facts['rows']:,} can only be answered wrongly"
         )
     if facts["drift"]:
         lines.append(facts["drift"]["sentence"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundstate.errors import DataError
+from groundstate.study.progress import told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,18 +78,6 @@ class Screen:
         write_bytes(out, _encoded(frame, Path(out).suffix.lower()))
         self.show(f"{frame.height:,} rows written to {out}")
         self.data({"rows": frame.height, "out": out})
-
-
-def told(stage: str) -> str:
-    """What runs now, with the share that is done and the time left where they are known.
-
-    >>> told("comparing Ridge")
-    'comparing Ridge'
-    """
-    done, left = getattr(stage, "done", None), getattr(stage, "left", None)
-    share = "" if done is None else f"{done:.0%} "
-    rest = "" if left is None else f", about {left:.0f} s left"
-    return f"{share}{stage}{rest}"
 
 
 class _Log:

@@ -22,7 +22,7 @@ def calibration(facts: dict[str, Any]) -> str:
     if "ece" in sure:
         lines.append(html_of(("On average the probabilities are ", at(facts, "calibration.ece", "accuracy"),
                             " away from what happens (expected calibration error, ",
-                            f"{sure['about']}).")))  # fmt: skip
+                            f"{_about(sure['about'])}).")))  # fmt: skip
     cover = sure.get("coverage")
     if cover:
         what = "Sets of classes" if cover["kind"] == "set" else "Intervals"
@@ -36,6 +36,10 @@ def calibration(facts: dict[str, Any]) -> str:
                             f", {comment}" if comment else "",
                             *(size if cover["mean_size"] is not None else ()), ".")))  # fmt: skip
     return "".join(f"<p>{line}</p>" for line in lines)
+
+
+def _about(what: str) -> str:
+    return what if what.startswith("the ") else f"of class {what}"
 
 
 def rare(facts: dict[str, Any]) -> str:
@@ -102,13 +106,15 @@ def variation(facts: dict[str, Any]) -> str:
     kind = "accuracy" if moved["loss"] in _SHARES else ""
     rows: list[Any] = []
     for name, words in named.items():
-        if name == "seed" and moved[name] == 0 and "seeds" in moved:
+        if name == "seed" and moved.get("seeds", {}).get("deterministic"):
+            rows.append((words, "none: a fit draws no random numbers"))
+        elif name == "seed" and moved[name] == 0 and "seeds" in moved:
             rows.append((words, f"no effect in {len(moved['seeds']['values'])} fits"))
         elif name == "train" and moved[name] == 0 and "oob" in moved:
             rows.append((words, f"no measurable effect in {len(moved['oob']['values'])} fits"))
         elif moved[name] is not None:
             rows.append((words, at(facts, f"variation.{name}", kind)))
-    return table_of(("other", f"standard deviation of the {moved['loss']}"), rows, (1,))
+    return table_of(("drawn anew", f"standard deviation of the {moved['loss']}"), rows, (1,))
 
 
 def bound(facts: dict[str, Any]) -> str:
@@ -143,8 +149,8 @@ def curve(facts: dict[str, Any]) -> str:
     here = found["test"][last]
     if not points or points[0]["estimate"] >= here["estimate"]:
         level = html_of((
-            f"No gain from more rows is foreseen: the curve of fits to up to {found['n'][last]:,} rows "
-            "is level, at ", at(facts, f"curve.test.{last}.estimate", kind), " (",
+            "From its learning curve no further gain from more rows can be foreseen: fits to "
+            f"{found['n'][last]:,} rows have a loss of ", at(facts, f"curve.test.{last}.estimate", kind), " (",
             between(facts, f"curve.test.{last}", kind, "low", "high"), ").",
         ))  # fmt: skip
         return f"<p>{level}</p>"
@@ -175,6 +181,8 @@ def diagnosis(facts: dict[str, Any]) -> str:
         "pays for choosing and tuning, so the two may differ a little."
     )
     said = found["sentence"]
+    if found["test"]["estimate"] == 0:
+        said = "It makes no mistake on new rows."
     if found["verdict"] == "good" and not facts["baselines"]["better_than_dummy"]:
         said = "It errs as much on its own rows as on new ones: it found nothing in the columns."
     text = f"<p>{escape(said)}</p>{table}{words}"
@@ -199,4 +207,6 @@ def _remedy(facts: dict[str, Any], i: int, remedy: dict[str, Any], kind: str) ->
         low, high = (Keyed(f"{key}.{e}", show(-change[e], kind)) for e in ("high", "low"))
         by = html_of((" (lower by ", Keyed(f"{key}.estimate", show(-change["estimate"], kind)),
                       ", ", low, " to ", high, ")"))  # fmt: skip
+    if remedy["name"] == "more data" and by:
+        return f"<li>more rows: fits to all of them err less than fits to half{by}</li>"
     return f"<li>{escape(remedy['name'])}{by}: <code>{escape(remedy['command'])}</code></li>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from html import escape
 from typing import Any
 
@@ -11,6 +12,7 @@ from groundstate.report.style import NOTEBOOK
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import label, show, show_range
+from groundstate.study.progress import Progress, told
 from groundstate.study.unlabelled.survey import Survey
 from groundstate.study.verdict import credited
 
@@ -33,6 +35,20 @@ def notebook(found: Assessment | Survey, facts: dict[str, Any], heading: str) ->
         f"<div style='max-width:30em'>{forest(found.board).svg}</div>",
     ]
     return f'<div style="{NOTEBOOK}">' + "\n".join(parts) + "</div>"
+
+
+def live() -> Progress | None:
+    """One line under the running cell of a notebook that says what runs now; None elsewhere."""
+    module: Any = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    if getattr(shell, "kernel", None) is None:  # no notebook
+        return None
+    line = module.display.display(module.display.HTML("starting"), display_id=True)
+
+    def progress(stage: str) -> None:
+        line.update(module.display.HTML(f"<i>{escape(told(stage))}</i>"))
+
+    return progress
 
 
 def _scores(facts: dict[str, Any]) -> str:

@@ -133,7 +133,7 @@ def _how_judged(facts: dict[str, Any]) -> str:
     if design["kind"] == "nested":
         folds = facts.get("chosen_in_folds", {})
         times, parts = design.get("repeats") or 1, design["outer_folds"]
-        often = "once" if times == 1 else f"{times} times"
+        often = {1: "once", 2: "twice"}.get(times, f"{times} times")
         picked = ", ".join(f"{name} {count}×" for name, count in folds.items())
         who = f"It chose {picked}" if len(folds) > 1 else f"It always chose {facts['chosen']}"
         return (
@@ -157,6 +157,12 @@ def _each(times: int) -> str:
 def _first_repeat(facts: dict[str, Any]) -> str:
     """Why the table of right and wrong need not give the score at the top."""
     table = facts.get("confusion")
+    repeats = facts["design"].get("repeats") or 1
+    if not table and repeats > 1:
+        return words_of(
+            f"Scores are means over the {repeats} repeats; the pictures and the intervals for single "
+            "rows show the first of them."
+        )
     if not table or table["repeats"] == 1:
         return ""
     return "<p class=\"words\">" + html_of((f"Scores are means over the {table['repeats']} repeats; the table "

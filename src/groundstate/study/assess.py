@@ -25,7 +25,7 @@ from groundstate.study.design import Design
 from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.progress import Progress, Watch
 from groundstate.study.question import Settings, ask
-from groundstate.study.race.clock import Clock, usual_budget
+from groundstate.study.race.clock import QUICK, Clock, usual_budget
 from groundstate.study.selection import Developed
 from groundstate.study.tuning import Search
 
@@ -202,7 +202,7 @@ def assess(
     budget
         Seconds for everything: the first answer comes first, and what does not fit is listed as
         skipped. It decides how much is done, never a number. None is no limit,
-        ``"auto"`` by the size of the table.
+        ``"auto"`` by the size of the table, ``"quick"`` a sixth of that.
     params
         Settings for the candidates that have them.
     ledger
@@ -246,8 +246,10 @@ def assess(
         settings = question.settings.with_models(candidates, model, tuner, params)
         settings = replace(settings, chosen_by=measure.name, quick=quick, thorough=budget is None)
         question = replace(question, settings=settings)
-    if budget == "auto":
-        asked = usual_budget(question.n, question.table.n_columns)
+    if isinstance(budget, str):
+        share = QUICK if budget == "quick" else 1.0
+        classes = 2 if question.classes is None else len(question.classes)
+        asked = share * usual_budget(question.n, question.table.n_columns, classes)
     where, clock = ledger_of(X, ledger), Clock(asked, since)
     last: Assessment | None = None
     with threadpool_limits(1), threads(1):

@@ -12,7 +12,13 @@ from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.data import Finding, Table
 from groundstate.data import audit as audit_table
 from groundstate.data.messages import count
-from groundstate.evaluate.audit.leaks import LEAKS, between, of_table
+from groundstate.evaluate.audit.leaks import (
+    EQUAL_BY_CHANCE,
+    LEAKS,
+    between,
+    equal_by_chance,
+    of_table,
+)
 from groundstate.evaluate.rows import columns
 from groundstate.study.design import Design, twins
 from groundstate.study.question import Question
@@ -74,12 +80,9 @@ def _folds(question: Question, design: Design) -> Iterator[Finding]:
     words = row_hash(*columns(question.features))
     shared = sum(int(np.isin(words[test], words[train]).sum()) for train, test in sides)
     if shared:
-        natural = twins(words) > 0.5
-        why = (
-            "the columns have few different values, so that equal rows are no copies"
-            if natural
-            else "drop the copies, or name their group"
-        )
+        y = question.y
+        natural = twins(words) > 0.5 or all(equal_by_chance(words, y, a, b) for a, b in sides)
+        why = EQUAL_BY_CHANCE if natural else "drop the copies, or name their group"
         yield Finding(
             "repeated_rows" if natural else "shared_rows",
             "info" if natural else "serious",

@@ -14,6 +14,7 @@ from groundstate.models.traits import takes_sparse_rows, traits_of
 from groundstate.registry import models as registered
 
 DUMMY = "dummy"
+LINEAR = {"classification": "LogisticRegression", "regression": "Ridge"}
 Text = Literal["", "some", "only"]
 ROLES = {
     "classification": "classifier", "regression": "regressor", "segmentation": "segmenter",
@@ -202,14 +203,11 @@ def baselines(task: str) -> dict[str, Any]:
     >>> list(baselines("regression"))
     ['dummy', 'stump', 'linear']
     """
-    if task == "classification":
-        stump, line = "DecisionTreeClassifier", "LogisticRegression"
-    else:
-        stump, line = "DecisionTreeRegressor", "Ridge"
+    stump = "DecisionTreeClassifier" if task == "classification" else "DecisionTreeRegressor"
     return {
         DUMMY: TablePredictor(dummy(task)),
         "stump": TablePredictor(registered[stump].obj(max_depth=1)),
-        "linear": TablePredictor(registered[line].obj()),
+        "linear": TablePredictor(registered[LINEAR[task]].obj()),
     }
 
 

@@ -25,9 +25,8 @@ ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
 
 
 REPEATS = 5  # of a design that judges every row
-_FIRST = 2  # candidates of the first answer
 _WORK = 85.0  # what judging every row costs unasked at most, in nominal seconds
-_QUICK = 0.5  # nominal seconds of a fit, up to which a candidate is part of the first answer
+_QUICK = 0.5  # nominal seconds of a fit, up to which a candidate can be the first answer
 _LONG = 20.0  # nominal seconds from which more processes are worth their start
 
 
@@ -97,16 +96,19 @@ def _one_repeat(models: Mapping[str, Any], size: Size, folds: int, tune: int) ->
     return folds * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
 
 
-def first_candidates(models: Mapping[str, Any], size: Size) -> list[str]:
-    """The candidates of the first answer: the first of the list, and the next that is quick.
+def first_candidate(models: Mapping[str, Any], size: Size) -> str:
+    """The candidate of the first answer: the first of the list that is quick, or the quickest.
+
+    Of the short lists that is a linear model, which takes moments also where no loop has been
+    compiled yet.
 
     >>> from groundstate import LogisticRegression, MLPClassifier
-    >>> first_candidates({"network": MLPClassifier(), "linear": LogisticRegression()}, Size(5000))
-    ['linear']
+    >>> first_candidate({"network": MLPClassifier(), "linear": LogisticRegression()}, Size(5000))
+    'linear'
     """
-    names = [name for name, model in models.items() if name != "dummy"]
+    names = [name for name in models if name != "dummy"]
     quick = [name for name in names if size.of(models[name]) <= _QUICK]
-    return quick[:_FIRST] or sorted(names, key=lambda name: size.of(models[name]))[:1]
+    return (quick or sorted(names, key=lambda name: size.of(models[name])))[0]
 
 
 class HeldRows:

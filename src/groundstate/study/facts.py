@@ -7,6 +7,7 @@ import json
 import shlex
 import warnings
 from dataclasses import replace
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -193,6 +194,7 @@ def table_facts(table: Table) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=1)  # a study is written after every stage; tables do not change
 def fingerprint(table: Table) -> str:
     """SHA-256 of the values in canonical form: tells whether a table has changed."""
     return hashlib.sha256(table.frame.write_csv().encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -138,33 +138,45 @@ def compared(
     measure: Metric,
     truth: NDArray[Any],
     first: str,
-    predictions: Mapping[str, Prediction],
+    repeats: Sequence[Mapping[str, Prediction]],
     *,
     weight: Floats,
     level: float,
     key: Key,
 ) -> list[dict[str, Any]]:
-    """The first model minus each other one on the same rows, with Holm-corrected p-values."""
+    """The first model minus each other one on the same rows, with Holm-corrected p-values.
+
+    Rows that were judged several times give means of differences and of ends, as their scores are, and
+    the median p: repeats judge the same rows and are no further evidence.
+
+    Parameters
+    ----------
+    repeats : predictions by name, for each time that the rows were judged
+    """
     rows: list[dict[str, Any]] = []
-    for name, predicted in predictions.items():
+    for name in repeats[0]:
         if name == first:
             continue
-        if measure.is_share:
-            hits = measure.per_row(truth, predictions[first]), measure.per_row(truth, predicted)
-            found = mcnemar(*hits, sample_weight=weight, level=level)
-        else:
-            found = paired_bootstrap(
-                measure, truth, predictions[first], predicted, sample_weight=weight, level=level,
-                key=key.fold("compare", name),
-            )  # fmt: skip
+        each = []
+        for told in repeats:
+            if measure.is_share:
+                hits = (measure.per_row(truth, told[who]) for who in (first, name))
+                each.append(mcnemar(*hits, sample_weight=weight, level=level))
+            else:
+                each.append(
+                    paired_bootstrap(
+                        measure, truth, told[first], told[name], sample_weight=weight, level=level,
+                        key=key.fold("compare", name),
+                    )
+                )  # fmt: skip
         rows.append(
             {
                 "against": name,
-                "difference": found.difference,
-                "lo": found.low,
-                "hi": found.high,
-                "p": found.p,
-                "method": found.method,
+                "difference": float(np.mean([found.difference for found in each])),
+                "lo": float(np.mean([found.low for found in each])),
+                "hi": float(np.mean([found.high for found in each])),
+                "p": float(np.median([found.p for found in each])),
+                "method": each[0].method,
             }
         )
     for row, p in zip(rows, holm([row["p"] for row in rows]) if rows else []):

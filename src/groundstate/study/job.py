@@ -68,7 +68,7 @@ def run(
     budget
         Time to spend, in seconds or as ``"60s"``, ``"2m"``, ``"1h"``; a minute for tables of up to
         5,000 × 50 cells by default, more for larger ones, see
-        :func:`groundstate.study.race.clock.usual_budget`.
+        :func:`groundstate.study.race.clock.usual_budget`; a sixth of that with ``quick``.
     thorough
         Do everything, however long it takes.
     **options
@@ -133,11 +133,13 @@ def assess_tuned(
 
 
 def _budget(given: float | str | None, thorough: bool, quick: bool) -> float | str | None:
-    """Seconds, ``"auto"`` for what the size of the table gets, or None for no limit."""
+    """Seconds, ``"auto"`` or ``"quick"`` for what the size of the table gets, or None for no limit."""
     if thorough and (given is not None or quick):
         other = "--quick" if quick else "--budget"
         raise DataError(f"--thorough does everything and {other} less; leave one of them out")
-    return None if thorough else "auto" if given is None else seconds(given)
+    if given is not None or thorough:
+        return seconds(given)
+    return "quick" if quick else "auto"
 
 
 def _learnable(source: Table) -> None:

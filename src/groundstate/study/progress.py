@@ -23,6 +23,18 @@ class Step(str):
     left: float | None = None
 
 
+def told(stage: str) -> str:
+    """What runs now, with the share that is done and the time left where they are known.
+
+    >>> told("comparing Ridge")
+    'comparing Ridge'
+    """
+    done, left = getattr(stage, "done", None), getattr(stage, "left", None)
+    share = "" if done is None else f"{done:.0%} "
+    rest = "" if left is None else f", about {left:.0f} s left"
+    return f"{share}{stage}{rest}"
+
+
 class Watch:
     """Says what starts and remembers how long it took.
 

@@ -100,14 +100,18 @@ def _without(model: Any) -> Unsupported:
 
 
 def seen_rows(table: Table, names: Sequence[str]) -> dict[str, Any]:
-    """The smallest hashes of training rows, without the target."""
-    words = np.sort(_words(table, names))
-    return {"columns": list(names), "n": len(words), "hashes": np.unique(words)[:_KEPT].tolist()}
+    """The smallest hashes of training rows, without the target, and how many equal another one."""
+    words = _words(table, names)
+    own, place, times = np.unique(words, return_inverse=True, return_counts=True)
+    alike = float((times[place.reshape(-1)] > 1).mean())
+    return {"columns": list(names), "n": len(words), "alike": alike, "hashes": own[:_KEPT].tolist()}
 
 
 def share_seen(kept: dict[str, Any] | None, table: Table) -> float | None:
     """Share of the rows that the model learned from; None where that is not known.
 
+    New rows equal some training row as often as training rows equal each other, by chance: what is
+    not measurably more than that share a counts as none, and of more the share s is (s − a)/(1 − a).
     Rows whose hash lies below the largest one kept are looked up, which are all rows of a small
     training table and a random part of a large one.
     """
@@ -117,7 +121,12 @@ def share_seen(kept: dict[str, Any] | None, table: Table) -> float | None:
     words = _words(table, kept["columns"])
     if len(own) == _KEPT:
         words = words[words <= own[-1]]
-    return float(np.isin(words, own).mean()) if len(words) else None
+    if not len(words):
+        return None
+    share, chance = float(np.isin(words, own).mean()), float(kept.get("alike", 0.0))
+    if chance and share <= chance + 3 * math.sqrt(chance * (1 - chance) / len(words)):
+        return 0.0
+    return (share - chance) / (1 - chance) if chance < 1 else 0.0
 
 
 def _words(table: Table, names: Sequence[str]) -> NDArray[np.int64]:

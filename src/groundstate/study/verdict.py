@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundstate.study.candidates import DUMMY
+from groundstate.study.candidates import DUMMY, LINEAR
 from groundstate.study.numbers import is_share, label, show, show_range, title
 
+ENSEMBLE = "ensemble"
+_NAMED = 3  # models that are named in one sentence
 _SERIOUS = {"serious": 0, "warning": 1}
 _CONSTANT = {
     "classification": "the commonest class",
@@ -30,6 +32,11 @@ def credited(facts: dict[str, Any]) -> str:
     return "recipe" if _mixed(facts) else str(facts["chosen"])
 
 
+def _named(model: str, begins: bool = False) -> str:
+    """A model in a sentence; one that is no class has an article."""
+    return model if model != ENSEMBLE else f"{'The' if begins else 'the'} {model}"
+
+
 def _mixed(facts: dict[str, Any]) -> bool:
     return len(facts.get("chosen_in_folds") or {}) > 1
 
@@ -39,12 +46,12 @@ def _subject(facts: dict[str, Any]) -> tuple[str, str]:
     if not _mixed(facts):
         guess = _CONSTANT.get(facts.get("task", ""), "the mean")
         constant = facts["chosen"] == DUMMY
-        return f"Always answering {guess}" if constant else str(facts["chosen"]), ""
+        return f"Always answering {guess}" if constant else _named(facts["chosen"], True), ""
     folds = facts["chosen_in_folds"]
     kept, among = folds.get(facts["chosen"], 0), sum(folds.values())
-    rivals = len([name for name in facts["design"]["models"] if name != DUMMY])
+    rivals = len(_compared_models(facts))
     return f"The recipe, which chooses among {rivals} models in each fold,", (
-        f"; the final choice, {facts['chosen']}, was chosen in {kept} of {among} folds"
+        f"; the final choice, {_named(facts['chosen'])}, was chosen in {kept} of {among} folds"
     )
 
 
@@ -125,32 +132,31 @@ def _compared(facts: dict[str, Any]) -> str:
             f"{against}; its labels are better than that, its probabilities are not (log loss "
             f"{show(poor['model'])} against {show(poor['constant'])}), so use the labels alone."
         )
-    others = [other for other in tied if other not in (name, DUMMY)]
+    others = [_named(other) for other in tied if other not in (name, DUMMY)]
     simple = [
         _SIMPLE.get(row["against"], row["against"])
         for row in facts["comparison"].get("test", ())
         if row["against"] != DUMMY
         and row["p_holm"] > 1 - facts["design"]["level"]
-        and not _same_answers(row)
+        and not (row["against"] == "linear" and LINEAR.get(facts["task"]) in (name, *tied))
     ]
     equal = [*others, *simple]
     if equal:
         verb = "does" if len(equal) == 1 else "do"
         return f"{against}; {_and(equal)} {verb} as well as far as these rows can tell."
-    rivals = len(facts["design"]["models"]) > 2
+    rivals = len(_compared_models(facts)) > 1
     return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
-
-
-def _same_answers(row: dict[str, Any]) -> bool:
-    """Whether two models gave the same answers: a linear model is not compared with itself."""
-    nothing = all(abs(row[name]) < 1e-9 for name in ("difference", "lo", "hi"))
-    return nothing or bool(row["difference"] == 0 and row["p"] == 1)
 
 
 def _alone(facts: dict[str, Any]) -> bool:
     """Whether candidates were asked for and none was compared with the constant answer."""
-    compared = {entry["name"] for entry in facts["candidates"]["entries"]}
-    return compared == {DUMMY} and len(facts["design"]["models"]) > 1
+    return not _compared_models(facts) and len(facts["design"]["models"]) > 1
+
+
+def _compared_models(facts: dict[str, Any]) -> list[str]:
+    """Models in the race, without the constant answer and those that were left out or failed."""
+    entries = facts["candidates"]["entries"]
+    return [e["name"] for e in entries if e["name"] != DUMMY and e["score"] is not None]
 
 
 def _rare(facts: dict[str, Any]) -> str:
@@ -186,4 +192,7 @@ def _mind(facts: dict[str, Any]) -> str:
 
 
 def _and(names: list[str]) -> str:
+    """Names in a sentence; of many the first ones and the number of the others."""
+    if len(names) > _NAMED + 1:
+        names = [*names[:_NAMED], f"{len(names) - _NAMED} others"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

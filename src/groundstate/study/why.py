@@ -70,13 +70,7 @@ def _with_why(found: Assessment, key: Key) -> Assessment:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fits to parts; the study reported them
                 explained = _explained(found, key)
-        found.model.keep_background(take(table.features, _learned_from(found)))
     return replace(found, explained=explained, columns=profiles, skipped=tuple(skipped))
-
-
-def _learned_from(found: Assessment) -> NDArray[np.intp]:
-    nested = found.design.kind == "nested"
-    return np.arange(found.table.n_rows) if nested else found.design.split[0]
 
 
 def _explained(found: Assessment, key: Key) -> dict[str, Any]:

@@ -44,6 +44,19 @@ def test_fare_is_total_less_the_rest() -> None:
     assert any(f.code == "determined" for f in table.leaks)
 
 
+def test_amounts_with_an_error_are_a_suspicion_and_no_leak() -> None:
+    columns, fare = _taxi()
+    columns["total"] = columns["total"] + rng.normal(0, 0.2, N)
+    (found,) = determined(pl.DataFrame(columns), fare, "fare")
+    assert found.sentence.startswith("fare ≈ total − tip − tolls − fees, to 0.5")
+    assert (found.code, found.severity) == ("nearly_determined", "warning") and found.value > 0.95
+    assert not [f for f in audit(pl.DataFrame(columns), fare).leaks if "≈" in f.sentence]
+    width, height = rng.uniform(1, 9, (2, N))
+    area = width * height * rng.normal(1, 0.005, N)
+    (product,) = determined(pl.DataFrame({"w": width, "h": height}), area, "area")
+    assert product.sentence.startswith("area ≈ w · h, to") and product.severity == "warning"
+
+
 def test_order_of_rows_and_of_columns_do_not_matter() -> None:
     columns, fare = _taxi()
     order = rng.permutation(N)
@@ -103,7 +116,8 @@ def test_noise_is_no_formula(seed: int) -> None:
     draw = np.random.default_rng(seed)
     X = draw.normal(size=(200, 30))
     columns = {f"x{j}": x for j, x in enumerate(X.T)}
-    assert found(columns, X[:, 0] + X[:, 1] + 0.02 * draw.normal(size=200)) == []
+    assert found(columns, X[:, 0] + X[:, 1] + 0.1 * draw.normal(size=200)) == []
+    assert found(columns, 1.3 * X[:, 0] + X[:, 1] + 0.02 * draw.normal(size=200)) == []
     assert found(columns, draw.integers(0, 5, 200)) == []
     wide = {f"x{j}": x for j, x in enumerate(draw.normal(size=(300, 60)))}
     assert found(wide, draw.normal(size=60)) == []

@@ -54,6 +54,19 @@ def test_planted_duplicates_and_groups() -> None:
     assert "contradiction" in audit(torn, label).codes
 
 
+def test_rows_that_are_equal_by_chance_are_no_copies() -> None:
+    draw = np.random.default_rng(3)
+    grid = draw.integers(0, 25, size=(600, 2)).astype(float)
+    target = (grid.sum(1) + 10 * draw.normal(size=600) > 24).astype(int)
+    parts = np.arange(400), np.arange(400, 600)
+    found = audit(grid, target, parts)
+    assert "repeated_rows" in found.codes and "shared_rows" not in found.codes
+    copies = np.repeat(grid[:300] + draw.normal(size=(300, 2)), 2, 0)  # each row twice, one target
+    order = draw.permutation(600)
+    found = audit(copies[order], np.repeat(target[:300], 2)[order], parts)
+    assert "shared_rows" in found.codes
+
+
 def test_planted_shift() -> None:
     moved = X.copy()
     moved[PARTS.test, 2] += 4.0

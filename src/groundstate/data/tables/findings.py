@@ -95,7 +95,8 @@ def _columns(table: Table) -> Iterator[Finding]:
             yield Finding(
                 "missing",
                 severity,
-                f"{share:.1%} of {column.name!r} is missing; it is filled with the median or "
+                f"{share:.1%} of {column.name!r} is missing; it is "
+                f"{'filled with the median' if column.kind == 'numeric' else 'a value of its own'} or "
                 "marked, both learned from training rows",
                 share,
                 (column.name,),
@@ -294,7 +295,7 @@ def _target(table: Table) -> Iterator[Finding]:
         yield Finding(
             "one_class",
             "serious",
-            f"every row has the same target {levels[0]!s}; there is nothing to learn",
+            f"every row has the same target {str(levels[0])!r}; there is nothing to learn",
             1.0,
             (name,),
         )
@@ -305,7 +306,7 @@ def _target(table: Table) -> Iterator[Finding]:
             yield Finding(
                 "imbalance",
                 "serious" if share > 0.95 else "warning",
-                f"always answering {levels[top]!s} is already right in {share:.1%} of rows; "
+                f"always answering {str(levels[top])!r} is already right in {share:.1%} of rows; "
                 "compare with that and look at balanced accuracy",
                 share,
                 (name,),

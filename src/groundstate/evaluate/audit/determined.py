@@ -2,8 +2,10 @@ r"""Columns that determine the target together: sums, products, ratios, differen
 
 .. math:: y = b + \sum_{j \in S} c_j x_j \quad\text{or}\quad y = c \prod_{j \in S} x_j^{k_j},\quad |S| \le 8,
 
-to the last digit that y is written with, in nearly every row. A model that is given such columns
-scores almost perfectly and has learned arithmetic; whoever wants to predict y has no such columns.
+to the last digit that y is written with, in nearly every row; or, where amounts are rounded or measured
+with an error, all :math:`c_j = \pm1` or all :math:`k_j` halves of whole numbers, to a fiftieth of the
+spread of y in nine rows of ten. A model that is given such columns scores almost perfectly and has learned
+arithmetic; whoever wants to predict y has no such columns.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from groundstate.evaluate.rows import Floats
 
 _ROWS = 4_000
 _FEWEST = 40
-_SHARE = 0.95  # of rows that follow a formula
+_SHARE, _MOST = 0.95, 0.9  # of rows that follow a formula to the last digit, or nearly
+_NEAR = 0.02  # of the spread of the target: nearly
+_SLOPE, _POWER = 0.02, 0.03  # from one, and from half a whole number, that coefficients are off
 _PURE = 0.999  # of rows whose pair of labels names the class
 _TERMS = 8
 _WIDE = 60
@@ -41,12 +45,14 @@ class Formula:
     text : ``"total − tip"``
     columns : in the order of the formula
     share : of rows that it gives within ``tolerance``
+    exact : to the last digit of the target, not nearly
     """
 
     text: str
     columns: tuple[str, ...]
     share: float
     tolerance: float
+    exact: bool = True
 
 
 def determined(frame: pl.DataFrame, y: NDArray[Any], name: str = "the target") -> Iterator[Finding]:
@@ -75,7 +81,7 @@ def determined(frame: pl.DataFrame, y: NDArray[Any], name: str = "the target") -
         if found is not None:
             digits = f"to {found.tolerance:.2g} " if found.tolerance else ""
             yield Finding(
-                "determined", "serious",
+                *(("determined", "serious") if found.exact else ("nearly_determined", "warning")),
                 f"{name} ≈ {found.text}, {digits}in {100 * found.share:.1f} % of rows: a model of "
                 "these columns does arithmetic; leave out those that are known only with the "
                 "target", found.share, found.columns,
@@ -86,7 +92,7 @@ def determined(frame: pl.DataFrame, y: NDArray[Any], name: str = "the target") -
 
 
 def formula(table: dict[str, Floats], y: Floats) -> Formula | None:
-    """The shortest sum, then product, of columns that gives y; None when there is none."""
+    """The shortest sum, then product, of columns that gives y, or nearly; None when there is none."""
     usable = {
         name: x
         for name, x in table.items()
@@ -99,17 +105,32 @@ def formula(table: dict[str, Floats], y: Floats) -> Formula | None:
     if seen.sum() < max(_FEWEST, 0.8 * len(y)):
         return None
     X, y = X[seen], y[seen]
-    found = _sum(names, X, y) or _product(names, X, y)
+    exact, near = _Within(_tolerance(y), _SHARE), _Within(_NEAR * _spread(y), _MOST, exact=False)
+    found = _sum(names, X, y, exact) or _product(names, X, y, exact)
+    found = found or _sum(names, X, y, near) or _product(names, X, y, near)
     usual = float(np.unique(y, return_counts=True)[1].max() / len(y))
     if found is None or 1 - found.share > 0.1 * (1 - usual):  # one value in most rows is no formula
         return None
     return found
 
 
+@dataclass(frozen=True)
+class _Within:
+    """How far off a formula may be, and in which share of rows it may not be further off."""
+
+    tolerance: float
+    share: float
+    exact: bool = True
+
+
+def _spread(y: Floats) -> float:
+    low, high = np.quantile(y, [0.1, 0.9])
+    return float(high - low) or float(np.ptp(y))
+
+
 def _tolerance(y: Floats) -> float:
     """The last digit that y is written with, while that is little beside its spread."""
-    low, high = np.quantile(y, [0.1, 0.9])
-    spread = float(high - low) or float(np.ptp(y))
+    spread = _spread(y)
     for digits in range(5):
         if np.abs(np.round(y, digits) - y).max() < 1e-9 * max(1.0, float(np.abs(y).max())):
             return max(min(10.0**-digits, 0.005 * spread), 1e-9 * spread)
@@ -140,7 +161,7 @@ def _share(X: Floats, y: Floats, weights: Floats, tolerance: float) -> float:
     return float(close.mean())
 
 
-def _chosen(X: Floats, y: Floats, tolerance: float) -> list[int] | None:
+def _chosen(X: Floats, y: Floats, tolerance: float, share: float) -> list[int] | None:
     """The fewest columns whose line gives y: all that could matter, less those it can do without."""
     left, rest = list(range(X.shape[1])), y - y.mean()
     if len(left) > min(_WIDE, len(y) // 8):  # what correlates most with what is left, in turn
@@ -153,30 +174,33 @@ def _chosen(X: Floats, y: Floats, tolerance: float) -> list[int] | None:
             rest = y - weights[0] - X[:, left] @ weights[1:]
             rest = np.clip(rest, *np.quantile(rest, [0.02, 0.98]))
     weights = _concentrated(X[:, left], y, tolerance)
-    if _share(X[:, left], y, weights, tolerance) < _SHARE:
+    if _share(X[:, left], y, weights, tolerance) < share:
         return None
     for j in sorted(left, key=lambda j: abs(weights[1 + left.index(j)])):
         fewer = [k for k in left if k != j]
         if (
             fewer
-            and _share(X[:, fewer], y, _concentrated(X[:, fewer], y, tolerance), tolerance)
-            >= _SHARE
+            and _share(X[:, fewer], y, _concentrated(X[:, fewer], y, tolerance), tolerance) >= share
         ):
             left = fewer
     return left if len(left) <= _TERMS else None
 
 
-def _sum(names: list[str], X: Floats, y: Floats) -> Formula | None:
-    tolerance = _tolerance(y)
+def _sum(names: list[str], X: Floats, y: Floats, within: _Within) -> Formula | None:
+    tolerance = within.tolerance
     middle, scale = X.mean(0), X.std(0)
     Z = (X - middle) / scale  # dates and amounts side by side
-    kept = _chosen(Z, y, tolerance)
+    kept = _chosen(Z, y, tolerance, within.share)
     if kept is None:
         return None
     weights = _concentrated(Z[:, kept], y, tolerance)
     slopes = weights[1:] / scale[kept]
     offset = weights[0] - float(slopes @ middle[kept])
     exact = np.array([_nice(c) for c in slopes])
+    if not within.exact:
+        if len(kept) < 2 or (np.abs(np.abs(slopes) - 1) > _SLOPE).any():
+            return None
+        exact = np.sign(slopes)
     whole = float(np.median(y - X[:, kept] @ exact))
     own = _share(X[:, kept], y, np.r_[offset, slopes], tolerance)
     if _share(X[:, kept], y, np.r_[whole, exact], tolerance) >= own - 0.01:
@@ -187,10 +211,10 @@ def _sum(names: list[str], X: Floats, y: Floats) -> Formula | None:
     if abs(offset) > tolerance:
         parts.append(f" {'−' if offset < 0 else '+'} {abs(offset):.4g}")
     chosen = tuple(names[kept[i]] for i in order)
-    return Formula("".join(parts), chosen, share, tolerance)
+    return Formula("".join(parts), chosen, share, tolerance, within.exact)
 
 
-def _product(names: list[str], X: Floats, y: Floats) -> Formula | None:
+def _product(names: list[str], X: Floats, y: Floats, within: _Within) -> Formula | None:
     positive = (X > 0).mean(0) > 0.97
     if not positive.any() or (y > 0).mean() < 0.97:
         return None
@@ -199,22 +223,25 @@ def _product(names: list[str], X: Floats, y: Floats) -> Formula | None:
     if seen.sum() < _FEWEST or seen.mean() < 0.9:
         return None
     X, y = X[seen], y[seen]
-    tolerance = _tolerance(y)
+    tolerance = within.tolerance
     L, target = np.log(X), np.log(y)
     L, names = L[:, L.std(0) > 1e-9], [n for n, s in zip(names, L.std(0), strict=True) if s > 1e-9]
     if not names or target.std() < 1e-9:
         return None
     narrow = max(tolerance / float(np.median(y)), 1e-9)
-    kept = _chosen(L, target, narrow)
+    kept = _chosen(L, target, narrow, within.share)
     if kept is None or len(kept) > 4:
         return None
-    powers = np.round(2 * _concentrated(L[:, kept], target, narrow)[1:]) / 2
+    found = _concentrated(L[:, kept], target, narrow)[1:]
+    powers = np.round(2 * found) / 2
+    if not within.exact and (len(kept) < 2 or (np.abs(found - powers) > _POWER).any()):
+        return None
     if (powers == 0).any() or (np.abs(powers) > 3).any():
         return None
     body = np.exp(L[:, kept] @ powers)
     factor = float(np.median(y / body))
     share = float((np.abs(y - factor * body) <= tolerance + 1e-9 * y).mean())
-    if share < _SHARE:
+    if share < within.share:
         return None
     nice = _nice(factor)
     if (np.abs(y - nice * body) <= tolerance + 1e-9 * y).mean() >= share:
@@ -224,7 +251,7 @@ def _product(names: list[str], X: Floats, y: Floats) -> Formula | None:
     head = ([] if factor == 1 else [f"{factor:.4g}"]) + up
     under = "" if not down else f" / {down[0]}" if len(down) == 1 else f" / ({' · '.join(down)})"
     text = (" · ".join(head) or "1") + under
-    return Formula(text, tuple(names[k] for k in kept), share, tolerance)
+    return Formula(text, tuple(names[k] for k in kept), share, tolerance, within.exact)
 
 
 def _nice(value: float) -> float:

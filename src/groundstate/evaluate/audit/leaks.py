@@ -29,6 +29,9 @@ LEAKS = frozenset(
     {"shared_rows", "shared_groups", "leak", "determined", "fitted_before", "future", "time_order"}
 )
 _TARGET = "the target"
+_OFTEN = 1.5  # times as often as training rows equal each other: by chance
+_OTHER_TARGET = 0.1  # share of equal rows with another target, from which they are no copies
+EQUAL_BY_CHANCE = "the columns have few different values, so that equal rows are no copies"
 _ROWS = 100_000  # rows that the shift and distance checks look at
 
 
@@ -199,6 +202,32 @@ def _telling(frame: pl.DataFrame, y: NDArray[Any]) -> Iterator[tuple[str, float,
                 yield name, r2, "R²"
 
 
+def equal_by_chance(
+    hashes: NDArray[np.uint64],
+    y: NDArray[Any],
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+) -> bool:
+    """Whether equal rows of two sides are no copies: their columns take few values.
+
+    Then training rows equal each other about as often, and rows with equal features have different
+    targets, which copies have not.
+
+    Parameters
+    ----------
+    hashes : ``(N,)`` of the features
+    y : ``(N,)`` targets
+    train, test : positions
+    """
+    _, place, times = np.unique(hashes[train], return_inverse=True, return_counts=True)
+    among = float((times[place.reshape(-1)] > 1).mean())
+    both = test[np.isin(hashes[test], hashes[train])]
+    if not len(both) or len(both) > _OFTEN * among * len(test):
+        return False
+    pairs = row_hash(hashes, y)
+    return float(np.isin(pairs[both], pairs[train]).mean()) < 1 - _OTHER_TARGET
+
+
 def between(
     frame: pl.DataFrame,
     y: NDArray[Any],
@@ -218,10 +247,12 @@ def between(
     hashes = row_hash(*columns(frame))
     both = np.isin(hashes[test], hashes[train])
     if both.any():
+        by_chance = equal_by_chance(hashes, y, train, test)
+        why = EQUAL_BY_CHANCE if by_chance else "split with duplicates kept together"
         yield Finding(
-            "shared_rows", "serious",
+            "repeated_rows" if by_chance else "shared_rows", "info" if by_chance else "serious",
             f"{count(int(both.sum()), 'test row')} also stand among the training rows (equal "
-            "features); split with duplicates kept together", float(both.sum()),
+            f"features); {why}", float(both.sum()),
         )  # fmt: skip
     if groups is not None:
         labels = np.asarray(groups)

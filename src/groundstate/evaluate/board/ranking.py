@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
 from groundstate.evaluate.splits.folds import Split, folds
 from groundstate.evaluate.splits.population import fit_rows
+from groundstate.evaluate.stopwatch import Stopwatch
 from groundstate.models.population.many import has_program, log_reason
 
 _FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
@@ -236,14 +236,13 @@ def _fold(
 ) -> _Fold:
     """Fit on one side, answer for the other; a failure on these rows becomes a note."""
     train = split.train_rows
-    start = time.perf_counter()
-    with _alone() as caught:
+    with _alone() as caught, Stopwatch() as watch:
         try:
             model = fit_clone(estimator, take(X, train), np.asarray(y)[train], weight[train], key)
-            seconds = time.perf_counter() - start
+            seconds = watch.seconds
             prediction = Prediction.of(model, take(X, split.test_rows), classes)
         except Exception as error:  # `failure` raises what is no failure on these rows
-            return _failed(estimator, error, start)
+            return _failed(estimator, error, watch)
     return _Fold(prediction, seconds, _notes(caught))
 
 
@@ -258,12 +257,11 @@ def _all_folds(
 ) -> list[_Fold]:
     """The fits of all folds as one program, or one after the other where that does not go."""
     rows = [part.train_rows for part in parts]
-    start = time.perf_counter()
     seeds = [seeds_of(random_names(estimator, unset=True), key) for key in keys]
-    with _alone() as caught:
+    with _alone() as caught, Stopwatch() as watch:
         try:
             models = fit_rows(estimator, X, y, rows, seeds, weight)
-            seconds = (time.perf_counter() - start) / len(parts)
+            seconds = watch.seconds / len(parts)
             predicted = [
                 Prediction.of(model, take(X, part.test_rows), classes)
                 for model, part in zip(models, parts, strict=True)
@@ -272,14 +270,14 @@ def _all_folds(
         except NotApplicable as reason:
             log_reason(estimator, reason)
         except Exception as error:  # `failure` raises what is no failure on these rows
-            return [_failed(estimator, error, start)] * len(parts)
+            return [_failed(estimator, error, watch)] * len(parts)
     each = zip(parts, keys, strict=True)
     return [_fold(estimator, X, y, classes, weight, part, key) for part, key in each]
 
 
-def _failed(estimator: Any, error: Exception, start: float) -> _Fold:
+def _failed(estimator: Any, error: Exception, watch: Stopwatch) -> _Fold:
     note = f"failed: {failure(error, type(estimator).__name__)}"
-    return _Fold(None, time.perf_counter() - start, (note,))
+    return _Fold(None, watch.seconds, (note,))
 
 
 @contextmanager

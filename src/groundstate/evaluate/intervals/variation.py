@@ -32,13 +32,15 @@ Generator = Callable[[np.random.Generator], tuple[Any, Any]]
 _ADVICE = {
     "test": "more test rows would say most: the score itself is uncertain",
     "seed": "average more seeds: retraining alone moves the score most",
-    "train": "more training data would help most: the model depends on which rows it saw",
+    "train": "the training rows matter most: the model depends on which of them it saw",
     "interaction": "seeds matter differently for each training set: average more of both",
 }
 
 
 def advice_of(parts: dict[str, float]) -> str:
     """What to do about the largest of some standard deviations by source."""
+    if not any(parts.values()):
+        return "none of them moves it measurably"
     return _ADVICE[max(parts, key=lambda name: parts[name])]
 
 

@@ -51,7 +51,7 @@ class NeighborSearch(EnergyEstimator):
     """
 
     traits = Traits(
-        cost=Cost(0.02, rows=1.7),
+        cost=Cost(0.02, rows=1.7, columns=0.5),
         space={
             "n_neighbors": settings.Whole(1, 50, log=True),
             "weights": settings.Choice("uniform", "distance"),

@@ -13,7 +13,9 @@ from types import FrameType
 
 USUAL = 60.0  # seconds for a table of up to USUAL_CELLS cells
 USUAL_CELLS = 250_000
+USUAL_CLASSES = 10
 LONGEST = 600.0
+QUICK = 1 / 6  # of the usual time for a first answer
 _SPARED = 0.1  # share of a budget that is kept for the last refit and the report
 _MORE = 1.2  # times as long as the last time that the end may take
 _AGAIN = 0.05  # seconds until an alarm that came at a bad moment asks again
@@ -33,13 +35,18 @@ class OutOfTime(BaseException):
     """The time for a part of the study is over; like an interrupt, no model may swallow it."""
 
 
-def usual_budget(rows: int, columns: int) -> float:
+def usual_budget(rows: int, columns: int, classes: int = 2) -> float:
     """Seconds for a table unasked: a minute up to 5,000 × 50 cells, then by the root of the size.
+
+    From ten classes on their number multiplies the cells: each has probabilities of its own.
 
     >>> usual_budget(150, 5), usual_budget(20_000, 50), usual_budget(10**6, 100)
     (60.0, 120.0, 600.0)
+    >>> usual_budget(5_000, 50, classes=90)
+    180.0
     """
-    return min(USUAL * max(1.0, math.sqrt(rows * columns / USUAL_CELLS)), LONGEST)
+    cells = rows * columns * max(1.0, classes / USUAL_CLASSES)
+    return min(USUAL * max(1.0, math.sqrt(cells / USUAL_CELLS)), LONGEST)
 
 
 class Clock:
@@ -90,14 +97,18 @@ class Clock:
         return self.budget is None or seconds <= share * self.left()
 
     @contextmanager
-    def limit(self, share: float = 1.0, least: float = 0.0) -> Iterator[None]:
+    def limit(
+        self, share: float = 1.0, least: float = 0.0, most: float = math.inf
+    ) -> Iterator[None]:
         """Raise `OutOfTime` inside the block when that share of the time left is over.
 
-        At least so many seconds are given.
+        At least and at most so many seconds are given, where there is a budget. What ran into an import or a compilation, which happen once,
+        has the same time again after it, as far as there is some left.
 
         Outside the main thread, where no alarm can be set, only before the block.
         """
         left = max(share * self.left(), least)
+        left = left if self.budget is None else min(left, most)
         if left <= 0:
             raise OutOfTime
         main = threading.current_thread() is threading.main_thread()
@@ -108,9 +119,16 @@ class Clock:
         timer, number = (getattr(signal, name) for name in self.alarm)
         outer = sys._getframe(2)  # whose block it is
 
+        waited = False
+
         def over(_: int, frame: FrameType | None) -> None:
+            nonlocal waited
             if _half_done(frame, outer):
+                waited = True
                 signal.setitimer(timer, _AGAIN)
+            elif waited and (more := min(left, self.left())) > 0:
+                waited = False
+                signal.setitimer(timer, more)
             else:
                 raise OutOfTime
 

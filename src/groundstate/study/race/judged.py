@@ -98,7 +98,7 @@ def told(
     )
     saved = skill_interval(own, dull, settings.level, weight, random_state=key.fold("skill"))
     board, comparison = standing(
-        developed, question.measure, question, merged, truth, predictions, weight, key
+        developed, question.measure, question, merged, truth, repeats, weight, key
     )
     skipped: list[str] = []
     calibration = None
@@ -164,7 +164,7 @@ def standing(
     question: Question,
     merged: dict[str, dict[str, Interval]],
     truth: NDArray[Any],
-    predictions: dict[str, Prediction],
+    repeats: list[dict[str, Prediction]],
     weight: NDArray[np.float64],
     key: Key,
 ) -> tuple[Standings, dict[str, Any]]:
@@ -177,7 +177,7 @@ def standing(
         )
     level = question.settings.level
     on_test = held_out.compared(
-        measure, truth, name, predictions, weight=weight, level=level, key=key.fold("on test")
+        measure, truth, name, repeats, weight=weight, level=level, key=key.fold("on test")
     )
     return board, {
         "metric": measure.name,

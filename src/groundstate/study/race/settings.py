@@ -12,6 +12,7 @@ from groundstate.study.race.field import Entrant, Race
 from groundstate.study.race.names import TUNING
 
 _ONE = 0.5  # share of the time left that one setting may take
+_SLOW, _MORE = 5.0, 1.0  # times as long as the usual settings, and seconds more, at most
 
 
 def try_settings(
@@ -24,6 +25,8 @@ def try_settings(
     n_jobs: int,
 ) -> list[tuple[dict[str, Any], float]]:
     """As many settings as there is time for, entered as ``name #1``, ``name #2``, ...
+
+    One that takes much longer than the usual settings is left out, and the next one tried.
 
     Parameters
     ----------
@@ -42,13 +45,16 @@ def try_settings(
     for i, params in enumerate(trials):
         label = f"{name} #{i + 1}"
         entrant = Entrant(clone(recipe).set_params(**params), name, params, earns=True)
+        if not clock.allows(expected, _ONE):
+            break
         try:
-            if not clock.allows(expected, _ONE):
-                raise OutOfTime
-            with clock.limit(_ONE), watch(f"tuning {name}", TUNING, 1 / (len(trials) - i)):
+            with (
+                clock.limit(_ONE, most=_SLOW * expected + _MORE),
+                watch(f"tuning {name}", TUNING, 1 / (len(trials) - i)),
+            ):
                 race.run({label: entrant}, n_jobs)
         except OutOfTime:
-            break
+            continue
         each = np.asarray(race.entries[label].cv_scores or [np.nan])
         tried.append((params, sign * float(each.mean())))
     watch.expect(TUNING, 0.0)

@@ -25,20 +25,22 @@ def twins_of(task: str, candidates: Mapping[str, Any], names: Sequence[str]) -> 
     return {who: made[repr(m)] for who, m in baselines(task).items() if repr(m) in made}
 
 
-def enter_simple(
-    race: Race, dummy: Any, twins: Mapping[str, str], clock: Clock, watch: Watch
-) -> list[str]:
-    """Enter the dummy and the simple models that are no candidates; those that took too long."""
+def enter_constant(race: Race, dummy: Any) -> None:
+    """Enter the answer that every model has to beat."""
     race.run({DUMMY: Entrant(dummy, DUMMY)})
     if DUMMY not in race.losses:
         notes = race.entries[DUMMY].notes
         raise DataError(f"not even a constant answer could be judged; {notes[0]}")
+
+
+def enter_simple(race: Race, twins: Mapping[str, str], clock: Clock, watch: Watch) -> list[str]:
+    """Enter the simple models that are no candidates; those that took too long."""
     late = []
     for who, base in baselines(race.question.task).items():
         if who == DUMMY or who in twins:
             continue
         try:
-            with clock.limit(_SHARE, _SECONDS), watch("a constant answer and simple models"):
+            with clock.limit(_SHARE, _SECONDS), watch("simple models to compare with"):
                 race.run({who: Entrant(base, who)})
         except OutOfTime:
             late.append(who)

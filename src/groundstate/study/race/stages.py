@@ -18,6 +18,8 @@ from groundstate.compute.random import Key
 from groundstate.data import Finding
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric
+from groundstate.evaluate.rows import take
+from groundstate.models.tables.table import TablePredictor
 from groundstate.study.assess import Assessment
 from groundstate.study.audit import audit_after, audit_before, ordered
 from groundstate.study.candidates import DUMMY
@@ -25,7 +27,7 @@ from groundstate.study.design import (
     REPEATS,
     Size,
     choose_design,
-    first_candidates,
+    first_candidate,
     usual_repeats,
     usual_workers,
 )
@@ -40,15 +42,17 @@ from groundstate.study.race.judged import Judged, told
 from groundstate.study.race.looks import on_folds, on_test_rows
 from groundstate.study.race.plan import PART, nominal_parts
 from groundstate.study.race.settings import try_settings
-from groundstate.study.race.simple import enter_simple, twins_of
+from groundstate.study.race.simple import enter_constant, enter_simple, twins_of
 from groundstate.study.selection import Developed, Tuned
 from groundstate.study.tuning import Search, tuned_by
 
-_ONE, _CANDIDATE = 0.5, 0.25  # of the time left, for a part, a candidate
+_ONE, _CANDIDATE = 0.5, 0.4  # of the time left, for a part, a candidate
 _REFIT = 1.5  # a fit to all rows takes that many times one to a fold's
 _SLOWEST = 5.0  # times as long as nominal that fits are expected to take at most
+_NOMINAL = 0.1  # nominal seconds that are believed until that many were measured
 _FIRST_SECONDS = 10.0  # the least of the first candidate
 _FOR_TIME = "a longer --budget, or --thorough"
+NO_TIME = "there was no time for it"
 
 
 @dataclass
@@ -78,7 +82,8 @@ class Stages:
     skipped: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     models: dict[str, Any] = field(default_factory=dict)
-    pace: float = 1.0
+    nominal: float = _NOMINAL
+    measured: float = _NOMINAL
 
     def __iter__(self) -> Iterator[Assessment]:
         question, settings = self.question, self.question.settings
@@ -112,6 +117,11 @@ class Stages:
 
     # --- selection ---------------------------------------------------------------------------
 
+    @property
+    def pace(self) -> float:
+        """Seconds that a nominal second of a fit takes here, beside preparing the columns."""
+        return float(np.clip(self.measured / self.nominal, 1.0, _SLOWEST))
+
     def _workers(self, seconds: float) -> int:
         return self.n_jobs or usual_workers(seconds, self.whole)
 
@@ -126,19 +136,18 @@ class Stages:
     def _select(self) -> Iterator[Assessment]:
         """The first answer, all candidates, tuned settings, an ensemble of them."""
         everyone = [name for name in self.candidates if name != DUMMY]
-        first = first_candidates(self.candidates, self.size)
+        first = first_candidate(self.candidates, self.size)
         self.eligible = {DUMMY}
-        self.twins = twins_of(self.question.task, self.candidates, first)
-        dummy = self.candidates[DUMMY]
-        late = enter_simple(self.race, dummy, self.twins, self.clock, self.watch)
-        if late:
-            self.skipped.append(f"simple models, for time: {', '.join(late)} ({_FOR_TIME})")
-        for i, name in enumerate(first):
-            self._enter(name, first=not i)
+        self.twins = twins_of(self.question.task, self.candidates, [first])
+        enter_constant(self.race, self.candidates[DUMMY])
+        self._enter(first, first=True)
         self.race.name_twins(self.twins)
-        rest = [name for name in everyone if name not in first]
+        rest = [name for name in everyone if name != first]
         if rest or (self.search is not None and not self.quick):
             yield self._interim(names.FIRST)
+        late = enter_simple(self.race, self.twins, self.clock, self.watch)
+        if late:
+            self.skipped.append(f"simple models, for time: {', '.join(late)} ({_FOR_TIME})")
         for name in sorted(rest, key=lambda name: self.size.of(self.candidates[name])):
             self._enter(name)
         if self.late:
@@ -160,19 +169,23 @@ class Stages:
         The first candidate is compared in any case, for otherwise there is no answer.
         """
         model = self.candidates[name]
-        cost = self.size.of(model) * len(self.race.splits)
+        nominal, prepared = self.size.of(model), self.race.entries[DUMMY].fit_seconds
+        folds = len(self.race.splits)
         least = _FIRST_SECONDS if first else 0.0
         try:
-            if not first and not self.clock.allows(self.pace * cost, _CANDIDATE):
+            expected = folds * (prepared + self.pace * nominal)
+            if not first and not self.clock.allows(expected, _CANDIDATE):
                 raise OutOfTime
-            with self.clock.limit(_ONE, least), self.watch(f"comparing {name}", name):
-                self.race.run({name: Entrant(model, name)}, self._workers(cost))
+            share = 1.0 if first else _ONE
+            with self.clock.limit(share, least), self.watch(f"comparing {name}", name):
+                self.race.run({name: Entrant(model, name)}, self._workers(folds * nominal))
         except OutOfTime:
             self.watch.expect(name, 0.0)
             self.late.append(name)
             return
         seconds = self.race.entries[name].fit_seconds
-        self.pace = float(np.clip(seconds / self.size.of(model), self.pace, _SLOWEST))
+        self.measured += max(seconds - prepared, 0.0)
+        self.nominal += nominal
         if name not in self.race.losses:
             return
         if first or self.clock.allows(_REFIT * seconds):
@@ -223,11 +236,11 @@ class Stages:
         if left:
             self.late.append("tuning")
             self.skipped.append(f"tuning: {left} of {len(self.trials)} settings ({_FOR_TIME})")
-        known = [f"{name} #{i + 1}" for i in range(len(tried))]
+        known = [f"{name} #{i + 1}" for i in range(len(self.trials))]
         known = [label for label in known if label in race.losses]
         self.eligible |= set(known)
         if not known:
-            self.untuned = "there was no time for it" if self.late else "no setting could be fitted"
+            self.untuned = NO_TIME if left else "no setting could be fitted"
             return
         best = min(known, key=lambda label: race.risk(label, race.judged))
         with self.watch("what the settings explain"):
@@ -266,9 +279,11 @@ class Stages:
                     nullcontext() if last else self.clock.limit(_ONE, self.clock.spare),
                     self.watch(f"fitting {one.candidate} to all rows"),
                 ):
-                    self.models[name] = fit_clone(
+                    self.models[name] = made = fit_clone(
                         one.recipe, race.X, race.y, race.weight, self.key.fold("refit", name)
                     )
+                    if isinstance(made, TablePredictor) and name != DUMMY:
+                        made.keep_background(take(self.question.table.features, self.rows))
                 self.clock.keep("refit", self.clock.now() - start)
             except OutOfTime:
                 self.eligible.discard(name)
@@ -305,7 +320,8 @@ class Stages:
         """The choice is made: fit it, and open what was set aside."""
         question = self.question
         developed = self._developed()
-        if developed.tuned is None and developed.chosen != DUMMY and not self.quick:
+        told = self.quick or developed.untuned == NO_TIME  # that tuning is missing
+        if developed.tuned is None and developed.chosen != DUMMY and not told:
             self.skipped.append(f"tuning: {developed.untuned}")
         if self.nested:
             judged = self._judged([self.race])
@@ -366,8 +382,10 @@ class Stages:
         single = {n: one for n, one in known if n != ENSEMBLE and n not in self.twins}
         seconds = self._lap_seconds()
         workers = self._workers(seconds)
+        told = self.clock.took["intervals"]  # of one lap
         for lap in range(1, wanted if self.nested else 1):
             race = self._race(lap)
+            self.clock.keep("intervals", (lap + 1) * told)
             try:
                 if not self.clock.allows(seconds / workers):
                     raise OutOfTime

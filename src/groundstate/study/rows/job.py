@@ -249,7 +249,7 @@ def _look(
         level, random_state=key.fold("skill"),
     )  # fmt: skip
     on_test = held_out.compared(
-        measure, truth, name, predictions, weight=weight, level=level, key=key.fold("on test")
+        measure, truth, name, [predictions], weight=weight, level=level, key=key.fold("on test")
     )
     comparison = {"metric": measure.name, "chosen": name, "tied": list(board.tied), "test": on_test}
     return RowAssessment(

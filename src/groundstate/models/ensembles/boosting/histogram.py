@@ -100,7 +100,7 @@ class HistogramBooster(EnergyEstimator):
 
     traits = Traits(
         single_columns=True,
-        cost=Cost(0.12, columns=0.8, classes=1.2, start=0.03),
+        cost=Cost(0.03, rows=0.85, classes=0.9, start=0.05),
         summed=True,
         steps="max_iter",
         counts_all_steps=True,

@@ -91,7 +91,7 @@ class LogisticRegression(LinearSoftminClassifier):
     """
 
     traits = Traits(
-        cost=Cost(0.008, columns=0.6, classes=0.5),
+        cost=Cost(0.0015, columns=0.8, classes=1.0),
         program=logistic_members,
         space={"C": settings.Real(1e-4, 1e4, log=True)},
         strength="C",
