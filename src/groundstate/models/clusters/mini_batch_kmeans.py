@@ -37,7 +37,8 @@ class MiniBatchKMeans(Mapped, CentroidClusterer):
         c_z \leftarrow c_z + \sum_{batch} w .
 
     Memory does not grow with the rows; ``partial_fit`` takes a stream of chunks. Mini-batches lie on
-    the weight line, so a weight of 2 is the row twice and the order of the rows does not matter.
+    the weight line, so a weight of 2 is the row twice and the order of the rows does not matter. Where
+    one mini-batch holds all rows, passes are those of ``KMeans``: each centroid is the mean of its rows.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from groundstate.learn.solvers.lasso.path import Path, alpha_max, solve_path
 from groundstate.learn.solvers.lasso.polish import polished
 
 F64 = NDArray[np.float64]
-EXACT = 1e-10  # duality gap, relative to ‖y‖², of a solution that needs no polish
+CLOSER, EXACT = 1e-7, 1e-10  # duality gaps, relative to ‖y‖²: few may be best, nothing to polish
 
 
 @dataclass
@@ -106,11 +106,16 @@ def choose_penalty(
             slack[i, :, f] = _slack(mse[i, :, f], path.gaps / rest.W)
             curves.append(_Curve(i, f, rest, out, held[out], path))
     seen = np.array([held.sum() > 0 for _, held in folds])
-    low, high = (np.asarray(mse + s * slack)[:, :, seen].mean(-1) for s in (-1.0, 1.0))
-    near = low <= high.min()  # (ratios, alphas): what may be the best
-    if near.sum() > 1:
-        for curve in curves:
-            _settle(X, y, curve, near[curve.ratio], grids, ratios, positive, mse)
+    near = _near(mse[..., seen], slack[..., seen])
+    for goal in (CLOSER, EXACT):
+        if near.sum() > 1:
+            for curve in curves:
+                strengths = _strengths(grids[curve.ratio], ratios[curve.ratio], curve.design.W)
+                at = _settle(curve, near[curve.ratio], strengths, goal, max_iter, positive)
+                i, f, rest = curve.ratio, curve.fold, curve.design
+                mse[i, at, f] = _errors(X, y, curve.out, curve.held, curve.path.coefs[:, at], rest)
+                slack[i, at, f] = _slack(mse[i, at, f], curve.path.gaps[at] / rest.W)
+            near &= _near(mse[..., seen], slack[..., seen])
     mean = np.where(near, mse[:, :, seen].mean(-1), np.inf)
     best = np.unravel_index(int(mean.argmin()), mean.shape)
     ratio_at, alpha_at = int(best[0]), int(best[1])
@@ -137,20 +142,34 @@ def _slack(mse: F64, gap: F64) -> F64:
     return 2.0 * np.sqrt(mse * away) + away
 
 
+def _near(mse: F64, slack: F64) -> NDArray[np.bool_]:
+    """``(ratios, alphas)``: what may be the best."""
+    near: NDArray[np.bool_] = (mse - slack).mean(-1) <= (mse + slack).mean(-1).min()
+    return near
+
+
 def _settle(
-    X: Any, y: Tensor, curve: _Curve, near: Any, grids: F64, ratios: Sequence[float], positive: bool,
-    mse: F64,
-) -> None:  # fmt: skip
-    """Errors at the optimum itself where the choice falls, so that it does not depend on the way there."""
+    curve: _Curve, near: Any, strengths: list[tuple[float, float]], goal: float, max_iter: int,
+    positive: bool,
+) -> Any:  # fmt: skip
+    """Solutions within the goal where the choice may fall; at the end the optimum itself.
+
+    So the choice does not depend on the way there. The alphas whose solutions are new.
+    """
     rest, path = curve.design, curve.path
     if not isinstance(rest, GramDesign):
-        return
-    at = np.flatnonzero(near & (path.gaps > EXACT * rest.yy))
-    strengths = _strengths(grids[curve.ratio], ratios[curve.ratio], rest.W)
+        return np.empty(0, np.int64)
+    at = np.flatnonzero(near & (path.gaps > goal * rest.yy))
+    if goal > EXACT and len(at):
+        closer = solve_path(
+            rest, [strengths[k] for k in at], tol=goal, max_iter=max_iter, positive=positive,
+            start=path.coefs[:, at[0]],
+        )  # fmt: skip
+        path.coefs[:, at], path.gaps[at] = closer.coefs, closer.gaps
+        return at
     for k in at:
         path.coefs[:, k] = polished(rest, path.coefs[:, k].copy(), *strengths[k], positive)
-    errors = _errors(X, y, curve.out, curve.held, path.coefs[:, at], rest)
-    mse[curve.ratio, at, curve.fold] = errors
+    return at
 
 
 def _strengths(alphas: F64, ratio: float, W: float) -> list[tuple[float, float]]:

@@ -19,6 +19,7 @@ from groundstate.learn.solvers.lasso.design import ColumnDesign, Design, GramDes
 CHUNK = 2**22  # numbers of one centred block
 FEW = 2**16  # numbers whose means NumPy takes sooner than torch
 GRAM_COLUMNS = 5000  # beyond it the whole Gram matrix is too large
+WIDE_COLUMNS = 1500  # beyond it, where there are fewer rows, most of it would never be looked at
 COLUMNS_PER_PENALTY = 40  # a path so long pays for the whole Gram matrix
 
 
@@ -26,7 +27,7 @@ def use_gram(n: int, p: int, penalties: int, precompute: Any = "auto") -> bool:
     """Whether the whole Gram matrix is the cheaper way."""
     if isinstance(precompute, bool) and precompute:
         return True
-    return p <= min(n, GRAM_COLUMNS, COLUMNS_PER_PENALTY * penalties)
+    return p <= min(max(n, WIDE_COLUMNS), GRAM_COLUMNS, COLUMNS_PER_PENALTY * penalties)
 
 
 def middle(X: Tensor, Y: Tensor, weight: Tensor | None, intercept: bool) -> tuple[Tensor, Tensor]:

@@ -44,14 +44,15 @@ def _exchanged(design: GramDesign, w: F64, lam: float, mu: float, positive: bool
         active = np.flatnonzero(signs)
         if not 0 < len(active) <= MOST:
             return None
-        system = design.G[np.ix_(active, active)]
+        rows = design.G[active]
+        system = rows[:, active]
         system.reshape(-1)[:: len(active) + 1] += mu
         _, part, info = dposv(system, design.q[active] - lam * signs[active])
         if info:
             return None
         new = np.zeros_like(w)
         new[active] = part
-        g = design.q - design.G @ new
+        g = design.q - part @ rows
         turned = active[np.sign(part) != signs[active]]
         reach = g if positive else np.abs(g)
         outside = np.flatnonzero((signs == 0) & (reach > lam * (1 + SLACK)) & (design.norms > 0))

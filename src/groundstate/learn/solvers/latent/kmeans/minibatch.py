@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn.base import History, Problem
@@ -88,6 +89,8 @@ class Centroids:
 class MiniBatchLloyd:
     """Passes of mini-batches from the weight line until the smoothed inertia stops to fall.
 
+    Where one mini-batch holds all rows, the passes are those of ``Lloyd``.
+
     Parameters
     ----------
     init, n_init : as for ``Lloyd``; the start with the lowest inertia on ``init_size`` rows is kept
@@ -118,6 +121,8 @@ class MiniBatchLloyd:
         rows = as_csr(x) if x.layout == torch.sparse_csr else x
         line = WeightLine.of(rows, weights=None if weight is None else weight)
         state = self.start(problem, line, rows)
+        if line.total <= self.batch_size and current().world == 1:
+            return self._whole(problem, state)
         history = History(solver="MiniBatchLloyd")
         smooth: float | None = None
         moved: float | None = None
@@ -157,6 +162,19 @@ class MiniBatchLloyd:
         history.n_iter, history.stop = len(history.objective), history.stop or "max_iter"
         history.extra["steps"] = [float(state.steps)]
         history.extra["counts"] = state.counts.tolist()
+        return history
+
+    def _whole(self, problem: Problem, state: Centroids) -> History:
+        """Lloyd's passes, of which the running means would be a slow copy: a batch is all rows."""
+        energy, x, weight = problem.energy, problem.resident["x"], problem.sample_weight
+        assert isinstance(energy, CentroidEnergy)
+        energy.mu.copy_(state.mu)
+        history = Lloyd(None, max_iter=self.max_iter, tol=self.tol).run(problem)
+        z = nearest(x, energy.mu, weight)[0].long()
+        w = None if weight is None else weight.double()
+        history.solver = "MiniBatchLloyd"
+        history.extra["steps"] = [float(history.n_iter)]
+        history.extra["counts"] = torch.bincount(z, w, len(energy.mu)).double().tolist()
         return history
 
     def start(self, problem: Problem, line: WeightLine, rows: Any) -> Centroids:
