@@ -125,7 +125,7 @@ class Registry(Generic[R]):
         def add(obj: T) -> T:
             target: Any = obj
             key = name or target.__name__
-            path = f"{target.__module__}:{target.__qualname__}"
+            path = path_of(target)
             if key in self._rows and self._rows[key].path != path:
                 raise ValueError(
                     f"the {self.kind} name {key!r} of {path} is taken by {self._rows[key].path};"
@@ -208,6 +208,17 @@ def modules_writing(package: str, word: str) -> list[str]:
                 parts = file.relative_to(place).with_suffix("").parts
                 found.append(".".join((package, *(p for p in parts if p != "__init__"))))
     return sorted(found)
+
+
+def path_of(obj: Any) -> str:
+    """Where a class or function lives, "module:qualified name"."""
+    return f"{obj.__module__}:{obj.__qualname__}"
+
+
+def resolve(path: str) -> Any:
+    """What stands at "module:name", imported now."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 def first_line(obj: object) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import groundstate
 from groundstate.lazy import declared
+from groundstate.registry import import_all
 
 INIT = Path(groundstate.__file__)
 
@@ -36,12 +39,48 @@ def test_help_loads_nothing_heavy() -> None:
     assert not loaded(f"exec({code!r} + chr(10) + {exits!r})") & set(HEAVY)
 
 
-def test_an_estimator_loads_what_it_runs() -> None:
-    """A linear model does not draw, and knows no other family."""
-    found = loaded("from groundstate import LinearRegression")
-    assert not found & {"matplotlib", "polars", "optuna"}
+ANSWERS = """
+import numpy as np, torch
+from groundstate import LogisticRegression, infer, learn
+from groundstate.energy import LinearEnergy
+from groundstate.learn.fit import candidates
+
+rows = np.random.default_rng(0)
+X = rows.normal(size=(60, 3))
+y = (X[:, 0] + rows.normal(size=60) > 0).astype(int)
+energy = LinearEnergy(3, 2).double()
+data = {"x": torch.tensor(X), "y": torch.tensor(y)}
+history = learn.fit(energy, data, learn.SoftMin(), learn.LBFGS(tol=1e-8), penalty=learn.L2(1.0))
+given = {"x": data["x"][:2]}
+answers = {
+    "newton": LogisticRegression().fit(X, y).coef_.ravel().tolist(),
+    "lbfgs": LogisticRegression(solver="lbfgs").fit(X, y).coef_.ravel().tolist(),
+    "steps": history.n_iter,
+    "solvers": [type(s).__name__ for s in candidates(energy, learn.SoftMin())],
+    **{op: infer.explain(energy, op, "y", given) for op in ("minimise", "marginalise", "sample")},
+    "marginal": energy.marginal("y", method=infer.Enumerate())(**given).tolist(),
+    "minimal": energy.minimal("y", method=infer.Enumerate())(**given).tolist(),
+}
+"""
+
+
+def test_an_estimator_loads_what_it_runs_and_answers_as_with_everything_loaded() -> None:
+    """A linear model does not draw, knows no other family, and depends on no other import."""
+    code = f"{ANSWERS}\nimport json, sys; print(json.dumps([answers, *sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    alone, *found = json.loads(done.stdout)
+    assert not set(found) & {"matplotlib", "polars", "optuna"}
     families = {name.split(".")[2] for name in found if name.startswith("groundstate.models.")}
     assert not families & {"trees", "ensembles", "svm", "generative", "vision", "text", "graphs"}
+    assert sum(name.startswith("groundstate.") for name in found) < 320
+    for room in ("energy", "infer", "learn"):
+        import_all(f"groundstate.{room}")
+    scope: dict[str, Any] = {}
+    exec(ANSWERS, scope)
+    together = json.loads(json.dumps(scope["answers"]))
+    for name in ("newton", "lbfgs", "marginal", "minimal"):
+        assert alone.pop(name) == pytest.approx(together.pop(name), rel=1e-9), name
+    assert alone == together
 
 
 @pytest.mark.parametrize("name", groundstate._EXPORTS)

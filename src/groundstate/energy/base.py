@@ -22,6 +22,7 @@ from groundstate.errors import ShapeError, Unsupported
 
 if TYPE_CHECKING:
     from groundstate.energy.compose.operators import Given, Marginal, Minimal, Scaled, Sum
+    from groundstate.energy.exact import Inference
 
 CPU = torch.device("cpu")
 TABLE_CHUNK = 2**24  # elements of one generic table evaluation
@@ -261,13 +262,15 @@ class Energy(LightModule):
 
         return Given(self, values)
 
-    def marginal(self, *variables: str, T: float = 1.0, method: Any = None) -> Marginal:
+    def marginal(
+        self, *variables: str, T: float = 1.0, method: Inference | None = None
+    ) -> Marginal:
         r"""The free energy :math:`-T\log\sum_z e^{-e/T}` as an energy of the other variables."""
         from groundstate.energy.compose.operators import Marginal
 
         return Marginal(self, variables, T, method)
 
-    def minimal(self, *variables: str, method: Any = None) -> Minimal:
+    def minimal(self, *variables: str, method: Inference | None = None) -> Minimal:
         r"""The minimum :math:`\min_z e` as an energy of the others; :math:`z^*` is detached."""
         from groundstate.energy.compose.operators import Minimal
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -26,10 +26,16 @@ from groundstate.math.info.free_energy import free_energy
 LIMIT = 2**20  # values of a space that is still enumerated
 
 Given = Mapping[str, Tensor]
+Free = str | tuple[str, ...]
 
-# Filled in by the room above (infer), so that marginal and minimal with method=... reach
-# approximate methods without an upward import: name of the operation -> function.
-FALLBACK: dict[str, Callable[..., Any]] = {}
+
+class Inference(Protocol):
+    """What a composed energy asks of the inference method it was given (``groundstate.infer``)."""
+
+    def answer(
+        self, operation: str, energy: Energy, free: Free, given: Given, **options: Any
+    ) -> Any:
+        """``operation`` is "minimise", "marginalise" or "sample"; the answer is that function's."""
 
 
 def _listable(energy: Energy, name: str) -> bool:

@@ -195,6 +195,22 @@ class Method:
     ) -> str | None:
         return None
 
+    def answer(
+        self,
+        operation: str,
+        energy: Energy,
+        free: Free,
+        given: Mapping[str, Tensor] | None = None,
+        **options: Any,
+    ) -> Any:
+        """What ``groundstate.infer.minimise``, ``marginalise`` or ``sample`` answers with this method.
+
+        Composed energies ask so: they are given a method and know nothing of this room.
+        """
+        from groundstate.infer import dispatch
+
+        return dispatch.QUESTIONS[operation](energy, free, given, method=self, **options)
+
     def minimise(self, query: Query) -> Minimum:
         raise Unsupported(f"{type(self).__name__} does not minimise")
 

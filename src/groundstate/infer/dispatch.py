@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.compose.operators import Given as Fixed
-from groundstate.energy.exact import FALLBACK
 from groundstate.errors import Unsupported
 from groundstate.infer.base import (
     OPERATIONS,
@@ -32,6 +30,7 @@ from groundstate.infer.base import (
     split_free,
 )
 from groundstate.infer.exact import limits
+from groundstate.registry import resolve
 
 Given = Mapping[str, Tensor]
 Answer = TypeVar("Answer")
@@ -82,8 +81,7 @@ NAMED: dict[str, tuple[str, ...]] = {
 
 def _made(paths: tuple[str, ...]) -> Iterator[Method]:
     for path in paths:
-        module, name = path.split(":")
-        method: Method = getattr(import_module(f"groundstate.infer.{module}"), name)()
+        method: Method = resolve(f"groundstate.infer.{path}")()
         yield method
 
 
@@ -370,4 +368,8 @@ def infer(
     raise ValueError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
 
 
-FALLBACK.update(minimise=minimise, marginalise=marginalise, sample=sample)
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "minimise": minimise,
+    "marginalise": marginalise,
+    "sample": sample,
+}

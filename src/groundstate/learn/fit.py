@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import torch
@@ -17,40 +18,32 @@ from groundstate.infer.base import check_values
 from groundstate.learn.base import Batch, History, Penalty, Problem, Rule, Solver
 from groundstate.learn.callbacks import Callback
 from groundstate.learn.rules.missing import drop_missing
+from groundstate.learn.solvers.table import GENERAL, SOLVERS, Serves, serving
 from groundstate.learn.train.feed import fits
+from groundstate.registry import resolve
 
 S = TypeVar("S", bound=Callable[[], Any])
-_REGISTERED: dict[tuple[type[Energy], type[Rule]], list[Callable[[], Any]]] = {}
+_ADDED: list[Serves] = []
 
 
 def solver_for(energy: type[Energy], rule: type[Rule]) -> Callable[[S], S]:
-    """Register a solver (a class that needs no arguments) for a pair of energy and rule types.
+    """Add a solver (a class that needs no arguments) for a pair of energy and rule types.
 
-    The most specific pair wins; among solvers of one pair the last registered is asked first.
+    The most specific pair wins; among solvers of one pair the last added is asked first, and those of
+    the library (``groundstate.learn.solvers.table``) after it.
     """
 
     def decorate(solver: S) -> S:
-        _REGISTERED.setdefault((energy, rule), []).insert(0, solver)
+        _ADDED.insert(0, Serves(solver, energy, rule))
         return solver
 
     return decorate
 
 
-def candidates(energy: Energy, rule: Rule) -> list[Solver]:
-    """All solvers in the order in which they are tried."""
-    from groundstate.learn.solvers.closed import Closed
-    from groundstate.learn.solvers.em.em import EM
-    from groundstate.learn.solvers.lbfgs import LBFGS
-    from groundstate.learn.solvers.proximal import Proximal
-    from groundstate.learn.train.stochastic import Stochastic
-
-    pairs = [
-        (type(energy).__mro__.index(e) + type(rule).__mro__.index(r), makers)
-        for (e, r), makers in _REGISTERED.items()
-        if isinstance(energy, e) and isinstance(rule, r)
-    ]
-    special = [make() for _, makers in sorted(pairs, key=lambda p: p[0]) for make in makers]
-    return [*special, Closed(), EM(), LBFGS(), Proximal(), Stochastic()]
+def candidates(energy: Energy, rule: Rule) -> Iterator[Solver]:
+    """All solvers in the order in which they are tried, each loaded when it is its turn."""
+    for make in chain(serving((*_ADDED, *SOLVERS), energy, rule), map(resolve, GENERAL)):
+        yield make()
 
 
 def choose(problem: Problem) -> Solver:

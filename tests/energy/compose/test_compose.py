@@ -31,7 +31,7 @@ from groundstate.energy import (
     mixture,
 )
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.infer import minimise, posterior, sample
+from groundstate.infer import Gradient, minimise, posterior, sample
 
 ONE = torch.ones(1, dtype=F64)
 
@@ -232,7 +232,7 @@ def test_minimal_has_the_envelope_gradient() -> None:
     assert torch.equal(low.minimiser(x=x)["z"], z)
 
 
-def test_minimal_falls_back_to_gradient_inference() -> None:
+def test_minimal_asks_the_method_it_is_given() -> None:
     class Well(Energy):
         def __init__(self) -> None:
             super().__init__(x=Real(1), z=Real(1))
@@ -241,7 +241,10 @@ def test_minimal_falls_back_to_gradient_inference() -> None:
             return ((z - x) ** 2 + 0.1 * (z - x) ** 4).sum(-1) + x.sum(-1)
 
     x = t([[1.0], [2.0]])
-    assert torch.allclose(Well().minimal("z")(x=x), t([1.0, 2.0]), atol=1e-8)
+    low = Well().minimal("z", method=Gradient())
+    assert torch.allclose(low(x=x), t([1.0, 2.0]), atol=1e-8)
+    with pytest.raises(Unsupported, match=r"no exact form; pass method= of .*Gradient"):
+        Well().minimal("z")(x=x)
     with pytest.raises(Unsupported, match="no exact form"):
         Well().marginal("z")(x=x)
 

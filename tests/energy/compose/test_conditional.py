@@ -12,7 +12,7 @@ from torch.distributions import Normal
 from groundstate.energy import DensityEnergy, Energy, Finite, Real, SquaredEnergy, TableEnergy
 from groundstate.energy.compose.conditional import ConditionalEnergy
 from groundstate.errors import Unsupported
-from groundstate.infer import Quadrature
+from groundstate.infer import HMC, Quadrature
 
 GRID = torch.linspace(-9, 9, 361, dtype=torch.float64)
 
@@ -117,7 +117,7 @@ def test_more_dimensions_by_estimator_and_by_chains() -> None:
     energy = SquaredEnergy(1, 3).double()
     with pytest.raises(Unsupported, match="there is no grid"):
         ConditionalEnergy(energy)
-    distribution = ConditionalEnergy(energy, method=Quadrature(points=16))
+    distribution = ConditionalEnergy(energy, method=Quadrature(points=16), sampler=HMC())
     at = {"x": torch.zeros(2, 1).double(), "y": torch.zeros(2, 3).double()}
     torch.testing.assert_close(
         distribution(**at),
@@ -129,6 +129,8 @@ def test_more_dimensions_by_estimator_and_by_chains() -> None:
     assert drawn.shape == (400, 1, 3)
     assert float(drawn.mean()) == pytest.approx(0.0, abs=0.2)
     assert float(drawn.std()) == pytest.approx(1.0, abs=0.15)
+    with pytest.raises(Unsupported, match="pass sampler="):
+        ConditionalEnergy(energy, method=Quadrature()).draw(torch.zeros(1, 1).double(), 2)
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
-from groundstate.energy.exact import FALLBACK
+from groundstate.energy.exact import Inference
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
@@ -32,8 +32,8 @@ class ConditionalEnergy(Energy):
     :math:`Z(x) = \int e^{-e(x, y)}dy`.
 
     For one or two real dimensions of y the integral is the trapezoid rule on a grid; for more,
-    ``method`` names an estimator of ``groundstate.infer`` for Z, and draws of y are Markov chains,
-    which need no Z. With a hidden z each :math:`e(x, \cdot, z)` is normalised first,
+    ``method`` is an estimator of ``groundstate.infer`` for Z, and ``sampler`` draws y, for instance by
+    Markov chains, which need no Z. With a hidden z each :math:`e(x, \cdot, z)` is normalised first,
     then averaged over the prior of z:
     :math:`p(y\mid x) = \sum_z p(z)\,e^{-e(x, y, z)}/Z(x, z)`.
 
@@ -45,6 +45,7 @@ class ConditionalEnergy(Energy):
     prior : energy of z; None is uniform over a finite z. A real z is averaged over draws of it
     draws : of a real z
     method : estimator of Z where there is no grid
+    sampler : inference method that draws y where there is no grid
     generator : of the draws of z
 
     Examples
@@ -70,14 +71,16 @@ class ConditionalEnergy(Energy):
         prior: Energy | None = None,
         *,
         draws: int = 64,
-        method: Any = None,
+        method: Inference | None = None,
+        sampler: Inference | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         space = energy.spaces.get("y")
         if not isinstance(space, Real):
             raise ValueError(f"a density of y needs a real y, got {space!r}")
         super().__init__(**{n: s for n, s in energy.spaces.items() if n != "z"})
-        self.energy, self.prior, self.draws, self.method = energy, prior, draws, method
+        self.energy, self.prior, self.draws = energy, prior, draws
+        self.method, self.sampler = method, sampler
         self.context = energy.context
         d = math.prod(space.shape)
         axes = _axes(grid, d)
@@ -99,7 +102,7 @@ class ConditionalEnergy(Energy):
     def config(self) -> dict[str, Any]:
         return {
             "energy": self.energy, "grid": [torch.tensor(a) for a in self.axes] or None,
-            "prior": self.prior, "draws": self.draws, "method": self.method,
+            "prior": self.prior, "draws": self.draws, "method": self.method, "sampler": self.sampler,
         }  # fmt: skip
 
     def _latents(self, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -134,11 +137,8 @@ class ConditionalEnergy(Energy):
     def log_normaliser(self, rows: int, **given: Tensor) -> Tensor:
         r""":math:`\log Z` of every row, ``(rows,)``."""
         if not len(self.nodes):
-            if "marginalise" not in FALLBACK:
-                raise Unsupported("import groundstate.infer to estimate Z with method=")
-            found: Tensor = FALLBACK["marginalise"](
-                self.energy, "y", given, method=self.method
-            ).value
+            assert self.method is not None
+            found: Tensor = self.method.answer("marginalise", self.energy, "y", given).value
             return -found.expand(rows)
         parts = [
             torch.logsumexp(self.log_weight - e, 1) for e in self._on_nodes(self.nodes, rows, given)
@@ -173,7 +173,7 @@ class ConditionalEnergy(Energy):
 
     @torch.no_grad()
     def draw(self, x: Tensor, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draws of y, ``(n, B, *event)``: from the cells of the grid, else by Markov chains.
+        """Draws of y, ``(n, B, *event)``: from the cells of the grid, else by ``sampler``.
 
         Chains move on e itself, for which Z is not needed; a hidden z is drawn first.
         """
@@ -184,14 +184,16 @@ class ConditionalEnergy(Energy):
             u = torch.rand(shape, generator=generator, dtype=x.dtype, device=x.device)
             low, high = (side[at.T] for side in self._cells(x))
             return (low + (high - low) * u).view(n, len(x), *self.nodes.shape[1:])
-        if "sample" not in FALLBACK:
-            raise Unsupported("import groundstate.infer to draw y by Markov chains")
+        if self.sampler is None:
+            raise Unsupported(
+                "y is drawn without a grid; pass sampler= of groundstate.infer (HMC, Metropolis)"
+            )
         given = {"x": x.repeat(n, 1)}
         if len(self.z_nodes):
             distribution = self.z_log_weight.exp()
             at = torch.multinomial(distribution, n * len(x), replacement=True, generator=generator)
             given["z"] = self.z_nodes[at]
-        found = FALLBACK["sample"](self.energy, "y", given, n=1, generator=generator)
+        found = self.sampler.answer("sample", self.energy, "y", given, n=1, generator=generator)
         drawn: Tensor = found.values["y"][0]
         return drawn.view(n, len(x), *drawn.shape[1:])
 

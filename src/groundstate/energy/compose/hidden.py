@@ -14,7 +14,7 @@ from torch.distributions import Categorical, Distribution
 from groundstate.energy.abilities import Offer
 from groundstate.energy.base import Energy
 from groundstate.energy.compose.sums import Key
-from groundstate.energy.exact import FALLBACK, exact_free_energy, exact_minimum, minimum_way
+from groundstate.energy.exact import Inference, exact_free_energy, exact_minimum
 from groundstate.errors import Unsupported
 from groundstate.math.distributions.operations import MixtureDistribution, somewhere
 
@@ -44,7 +44,11 @@ class Marginal(Energy):
     mixes = True
 
     def __init__(
-        self, energy: Energy, variables: Iterable[str], T: float = 1.0, method: Any = None
+        self,
+        energy: Energy,
+        variables: Iterable[str],
+        T: float = 1.0,
+        method: Inference | None = None,
     ) -> None:
         self_names = _checked(energy, variables, "marginal")
         super().__init__(**{n: s for n, s in energy.spaces.items() if n not in self_names})
@@ -66,9 +70,7 @@ class Marginal(Energy):
                 "has no exact form; pass method= an estimator of groundstate.infer (Quadrature, "
                 "Importance, Annealed, Variational)"
             )
-        answer = _fallback("marginalise")(
-            self.energy, self.hidden, values, T=self.T, method=self.method
-        )
+        answer = self.method.answer("marginalise", self.energy, self.hidden, values, T=self.T)
         value: Tensor = answer.value
         return value
 
@@ -168,7 +170,7 @@ class Minimal(Energy):
     ----------
     energy : the energy e
     variables : what to minimise out
-    method : None for exact (or whatever ``groundstate.infer.minimise`` picks), or a method
+    method : None for exact, or an inference method
 
     Examples
     --------
@@ -177,7 +179,9 @@ class Minimal(Energy):
     [0.0]
     """
 
-    def __init__(self, energy: Energy, variables: Iterable[str], method: Any = None) -> None:
+    def __init__(
+        self, energy: Energy, variables: Iterable[str], method: Inference | None = None
+    ) -> None:
         names = _checked(energy, variables, "minimal")
         super().__init__(**{n: s for n, s in energy.spaces.items() if n not in names})
         self.energy, self.hidden, self.method = energy, names, method
@@ -188,14 +192,18 @@ class Minimal(Energy):
 
     def minimiser(self, **values: Tensor) -> dict[str, Tensor]:
         """The hidden values at the minimum, detached."""
-        if self.method is None and minimum_way(self.energy, self.hidden) is not None:
-            with torch.no_grad():
-                best = exact_minimum(self.energy, self.hidden, values)
-            assert best is not None
-            return best
-        answer = _fallback("minimise")(self.energy, self.hidden, values, method=self.method)
-        found: dict[str, Tensor] = answer.values
-        return found
+        if self.method is not None:
+            answer = self.method.answer("minimise", self.energy, self.hidden, values)
+            found: dict[str, Tensor] = answer.values
+            return found
+        with torch.no_grad():
+            best = exact_minimum(self.energy, self.hidden, values)
+        if best is None:
+            raise Unsupported(
+                f"the minimum of {type(self.energy).__name__} over {', '.join(self.hidden)} has no "
+                "exact form; pass method= of groundstate.infer (Gradient, Coordinate)"
+            )
+        return best
 
     def forward(self, **values: Tensor) -> Tensor:
         return self.energy(**values, **self.minimiser(**values))
@@ -210,11 +218,3 @@ def _checked(energy: Energy, variables: Iterable[str], what: str) -> tuple[str, 
             f"got {names}"
         )
     return energy.ordered(names)
-
-
-def _fallback(operation: str) -> Callable[..., Any]:
-    if operation not in FALLBACK:
-        raise Unsupported(
-            f"this needs an approximate method to {operation}; import groundstate.infer first"
-        )
-    return FALLBACK[operation]

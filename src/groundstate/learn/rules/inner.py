@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy.base import Energy
-from groundstate.energy.exact import exact_free_energy, marginal_way
+from groundstate.energy.exact import exact_free_energy, marginal_way, minimum_way
 from groundstate.errors import Unsupported
 from groundstate.infer import dispatch
 from groundstate.infer.base import Method, Operation
@@ -52,7 +52,8 @@ def hide(
     if how == "minimise" or T == 0:
         method, _ = choose(energy, "minimise", latents)
         exact = method is not None and method.exact
-        return energy.minimal(*latents, method=None if exact else method), exact
+        known = minimum_way(energy, latents) is not None
+        return energy.minimal(*latents, method=None if known else method), exact
     if marginal_way(energy, latents, T) is not None:
         return energy.marginal(*latents, T=T), how == "marginalise"
     method, _ = choose(energy, "marginalise", latents, approximate)

@@ -12,14 +12,11 @@ from torch import Tensor
 from groundstate.energy.classes.centroids import CentroidClassEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.passes import at_once
 
 TINY = 1e-300
 
 
-@solver_for(CentroidClassEnergy, SoftMin)
 @dataclass(frozen=True)
 class Centroids:
     r"""Set :math:`\mu_y = \arg\min_\mu \sum_{i: y_i = y} w_i\,\|x_i - \mu\|_p^p`, p = 2 or 1, then shrink.

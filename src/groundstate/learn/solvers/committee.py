@@ -22,7 +22,7 @@ from groundstate.energy.compose.committee import CommitteeClassEnergy, Committee
 from groundstate.errors import NotApplicable
 from groundstate.learn.base import History, Problem, Rule
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import fit, solver_for
+from groundstate.learn.fit import fit
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
@@ -51,10 +51,6 @@ def linear(x: Tensor, y: Tensor, weight: Tensor | None, key: Key) -> Energy:
     formula=r"\theta_m = \arg\min \sum_i w_{mi} L_i,\quad w_m \sim \text{bootstrap}",
     make=lambda energy: FitMembers((linear,) * 3),
 )
-@solver_for(CommitteeClassEnergy, SoftMin)
-@solver_for(CommitteeClassEnergy, Naive)
-@solver_for(CommitteeMeanEnergy, SoftMin)
-@solver_for(CommitteeMeanEnergy, Naive)
 @dataclass(frozen=True)
 class FitMembers:
     r"""Fit every member on its own: :math:`\theta_m = \arg\min\sum_i w_{mi}L_i(\theta_m)`.

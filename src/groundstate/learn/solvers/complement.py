@@ -10,12 +10,9 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.energy.classes.naive_bayes.complement import ComplementClassEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.passes import at_once
 
 
-@solver_for(ComplementClassEnergy, SoftMin)
 @dataclass(frozen=True)
 class Complement:
     r"""Set :math:`w_y = \arg\min_w -\sum_{i: y_i \ne y}\sum_j x_{ij}\log p_j`, :math:`w = -\log p`, with p

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from groundstate.compute.rows import elements
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.solvers.table import WRITTEN, serving
 from groundstate.registry import solvers
 
 MAX_CELLS = 10_000_000
@@ -40,16 +42,6 @@ class WrittenObjective(Protocol):
 
     def value_and_gradient(self, flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """The objective and its gradient at θ."""
-
-
-_WRITTEN: list[type[WrittenObjective]] = []
-W = TypeVar("W", bound=type[WrittenObjective])
-
-
-def written_objective(kind: W) -> W:
-    """Register an objective that L-BFGS takes instead of automatic differentiation."""
-    _WRITTEN.append(kind)
-    return kind
 
 
 @solvers.register(formula=r"\theta \leftarrow \theta - B_k \nabla J", make=lambda energy: LBFGS())
@@ -108,7 +100,7 @@ class LBFGS:
         run = Run(problem, history, self.max_iter)
         parameters: list[Tensor] = [p for p in problem.energy.parameters() if p.requires_grad]
         seen = [time.perf_counter()]
-        fused = next((kind(problem) for kind in _WRITTEN if kind.takes(problem)), None)
+        fused = _written(problem)
 
         def scatter(theta: NDArray[np.float64]) -> None:
             if fused is None:
@@ -177,6 +169,12 @@ def _gather(parameters: list[Tensor]) -> NDArray[np.float64]:
 
 
 @torch.no_grad()
+def _written(problem: Problem) -> WrittenObjective | None:
+    """The objective written out for this problem, None where there is none."""
+    kinds: Iterator[type[WrittenObjective]] = serving(WRITTEN, problem.energy, problem.rule)
+    return next((kind(problem) for kind in kinds if kind.takes(problem)), None)
+
+
 def _scatter(theta: NDArray[np.float64], parameters: list[Tensor]) -> None:
     at = 0
     for p in parameters:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from groundstate.compute.reduce import current
 from groundstate.learn.base import Problem
-from groundstate.learn.solvers.lbfgs import written_objective
 from groundstate.learn.train.dense import untouched, written_head, written_layers
 from groundstate.learn.train.dense_program import Program
 from groundstate.learn.train.penalty import Regulariser
@@ -26,7 +25,6 @@ _CELLS = 2**22  # activations held at once; more rows go in pieces
 Vector = NDArray[np.float64]
 
 
-@written_objective
 class NetworkRows:
     """A network's objective over all rows for L-BFGS.
 

@@ -12,14 +12,8 @@ from groundstate.energy.neighbors.index import NeighborIndexEnergy
 from groundstate.energy.neighbors.votes import NeighborEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 
 
-@solver_for(NeighborEnergy, SoftMin)
-@solver_for(NeighborEnergy, Naive)
-@solver_for(NeighborIndexEnergy, Naive)
 @dataclass(frozen=True)
 class Memorise:
     r"""Keep all rows, :math:`\theta = \{(x_i, y_i, w_i)\}_i`: the work is done when a question comes.

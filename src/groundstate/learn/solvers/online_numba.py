@@ -18,9 +18,7 @@ from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRestLoss
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.perceptron_numba import _decay as decay_of
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
@@ -58,8 +56,6 @@ class State:
     formula=r"\theta \leftarrow \theta - \eta_t(w\,\ell'\,\tilde x + \alpha\theta)",
     make=lambda energy: OnlineDescent(),
 )
-@solver_for(LinearLossEnergy, Naive)
-@solver_for(LinearEnergy, OneVsRestLoss)
 @dataclass(frozen=True)
 class OnlineDescent:
     r"""Visit the rows in a fresh order each epoch; every visit moves

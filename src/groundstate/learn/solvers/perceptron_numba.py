@@ -14,7 +14,6 @@ from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1, L2, ElasticNet
 from groundstate.learn.rules.margins.perceptron import Perceptron
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
@@ -35,7 +34,6 @@ from groundstate.registry import solvers
     formula=r"W_y \mathrel{+}= \eta x,\ W_{\hat y} \mathrel{-}= \eta x",
     make=lambda energy: OnlinePerceptron(),
 )
-@solver_for(LinearEnergy, Perceptron)
 @dataclass(frozen=True)
 class OnlinePerceptron:
     r"""Visit the rows in a fresh order each epoch; on a mistake :math:`\hat y \ne y`,

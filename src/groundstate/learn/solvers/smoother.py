@@ -15,9 +15,6 @@ from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.kernels.smoother import Memory, SmootherClassEnergy, SmootherEnergy, safe
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.math.kernels import Geometry, Kernel
 from groundstate.registry import solvers
 
@@ -30,8 +27,6 @@ STARTS = tuple(0.5 * i for i in range(-6, 4))  # of the search, as changes of al
 @solvers.register(
     formula=r"\min_\theta \sum_i w_i\|y_i - f_{-i}(x_i)\|^2", make=lambda energy: Smoothing()
 )
-@solver_for(SmootherEnergy, Naive)
-@solver_for(SmootherClassEnergy, SoftMin)
 @dataclass(frozen=True)
 class Smoothing:
     r"""Keep the rows; where asked, minimise :math:`\sum_i w_i\|y_i - f_{-i}(x_i)\|^2` over the free

@@ -19,84 +19,38 @@ Tweedie             0 and above           μᵖ              log (customary)
 ==================  ====================  ==============  ===============
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import Any
+from groundstate.lazy import lazy
 
-from groundstate.errors import Unsupported
-from groundstate.math.distributions import constructions, gaussian
-from groundstate.math.distributions.base import Family
-from groundstate.math.distributions.bayes import (
-    NormalInverseGamma,
-    Posterior,
-    conjugate_update,
-    posterior,
-)
-from groundstate.math.distributions.calculus.cumulative import cdf, icdf, log_sf, prob
-from groundstate.math.distributions.calculus.grid import GridDensity, convolve
-from groundstate.math.distributions.continuous import Gamma, Gaussian, InverseGaussian
-from groundstate.math.distributions.discrete import (
-    Bernoulli,
-    Categorical,
-    NegativeBinomial,
-    Poisson,
-)
-from groundstate.math.distributions.empirical import Empirical
-from groundstate.math.distributions.stable import Levy, Stable
-from groundstate.math.distributions.table import JointTable
-from groundstate.math.distributions.tweedie import Tweedie
-from groundstate.math.distributions.von_mises_fisher import VonMisesFisher
+if TYPE_CHECKING:
+    from groundstate.math.distributions import constructions as constructions
+    from groundstate.math.distributions import gaussian as gaussian
+    from groundstate.math.distributions.base import Family as Family
+    from groundstate.math.distributions.bayes import NormalInverseGamma as NormalInverseGamma
+    from groundstate.math.distributions.bayes import Posterior as Posterior
+    from groundstate.math.distributions.bayes import conjugate_update as conjugate_update
+    from groundstate.math.distributions.bayes import posterior as posterior
+    from groundstate.math.distributions.by_name import FAMILIES as FAMILIES
+    from groundstate.math.distributions.by_name import family_of as family_of
+    from groundstate.math.distributions.calculus.cumulative import cdf as cdf
+    from groundstate.math.distributions.calculus.cumulative import icdf as icdf
+    from groundstate.math.distributions.calculus.cumulative import log_sf as log_sf
+    from groundstate.math.distributions.calculus.cumulative import prob as prob
+    from groundstate.math.distributions.calculus.grid import GridDensity as GridDensity
+    from groundstate.math.distributions.calculus.grid import convolve as convolve
+    from groundstate.math.distributions.continuous import Gamma as Gamma
+    from groundstate.math.distributions.continuous import Gaussian as Gaussian
+    from groundstate.math.distributions.continuous import InverseGaussian as InverseGaussian
+    from groundstate.math.distributions.discrete import Bernoulli as Bernoulli
+    from groundstate.math.distributions.discrete import Categorical as Categorical
+    from groundstate.math.distributions.discrete import NegativeBinomial as NegativeBinomial
+    from groundstate.math.distributions.discrete import Poisson as Poisson
+    from groundstate.math.distributions.empirical import Empirical as Empirical
+    from groundstate.math.distributions.stable import Levy as Levy
+    from groundstate.math.distributions.stable import Stable as Stable
+    from groundstate.math.distributions.table import JointTable as JointTable
+    from groundstate.math.distributions.tweedie import Tweedie as Tweedie
+    from groundstate.math.distributions.von_mises_fisher import VonMisesFisher as VonMisesFisher
 
-FAMILIES: dict[str, type[Family]] = {
-    cls.name: cls
-    for cls in (
-        Gaussian, Bernoulli, Categorical, Poisson, NegativeBinomial, Gamma, InverseGaussian, Tweedie,
-    )
-}  # fmt: skip
-
-
-def family_of(family: Any) -> Family:
-    """A family by name, with its default parameters, or the object itself.
-
-    >>> family_of("poisson")
-    Poisson()
-    """
-    if isinstance(family, Family):
-        return family
-    if isinstance(family, str) and family in FAMILIES:
-        return FAMILIES[family]()
-    raise Unsupported(
-        f"family {family!r} is not known; use one of {', '.join(FAMILIES)} or a Family object"
-    )
-
-
-__all__ = [
-    "FAMILIES",
-    "Bernoulli",
-    "Categorical",
-    "Empirical",
-    "Family",
-    "Gamma",
-    "Gaussian",
-    "GridDensity",
-    "InverseGaussian",
-    "JointTable",
-    "Levy",
-    "NegativeBinomial",
-    "NormalInverseGamma",
-    "Poisson",
-    "Posterior",
-    "Stable",
-    "Tweedie",
-    "VonMisesFisher",
-    "cdf",
-    "conjugate_update",
-    "constructions",
-    "convolve",
-    "family_of",
-    "gaussian",
-    "icdf",
-    "log_sf",
-    "posterior",
-    "prob",
-]
+lazy(__name__)

@@ -17,10 +17,6 @@ from groundstate.energy.trees.votes import VoteEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.margins.perceptron import Perceptron
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.registry import solvers
 
@@ -35,9 +31,6 @@ def stump(x: Tensor, y: Tensor, weight: Tensor, key: Key) -> Energy:
 @solvers.register(
     formula=r"w_i \leftarrow w_i e^{a\,1[h(x_i) \ne y_i]}", make=lambda e: AdaBoost(10)
 )
-@solver_for(VoteEnergy, SoftMin)
-@solver_for(VoteEnergy, Perceptron)
-@solver_for(VoteEnergy, Naive)
 @dataclass(frozen=True)
 class AdaBoost:
     r"""Lower :math:`\sum_i e^{-f(x_i) t_i}` member by member.

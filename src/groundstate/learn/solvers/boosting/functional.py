@@ -18,7 +18,6 @@ from groundstate.energy.trees.additive_losses import AdditiveLoss
 from groundstate.energy.trees.nodes import Tree
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.boosting.pieces import Base, MemberBase, TreeBase
@@ -32,9 +31,6 @@ LineSearch = Literal["leaf", "exact", "none"]
     formula=r"F \leftarrow F + \nu\gamma h,\quad h \approx -\partial L/\partial F",
     make=lambda energy: GradientBooster(n_members=10),
 )
-@solver_for(AdditiveEnergy, SoftMin)
-@solver_for(AdditiveEnergy, Naive)
-@solver_for(AdditiveClassEnergy, SoftMin)
 @dataclass(frozen=True)
 class GradientBooster:
     r"""Descend in function space, :math:`F \leftarrow F + \nu\gamma h`.

@@ -21,8 +21,6 @@ from groundstate.energy.trees.boosted import BoostedClassEnergy, BoostedEnergy
 from groundstate.energy.trees.nodes import Tree
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.boosting.histogram.device import DeviceGrower
 from groundstate.learn.solvers.boosting.histogram.device_rows import device_bins
@@ -54,9 +52,6 @@ class Stopping:
     formula=r"F \leftarrow F - \nu\,G_\ell / (H_\ell + \lambda)",
     make=lambda energy: HistogramBoosting(max_iter=10, limits=Limits(min_weight=5.0)),
 )
-@solver_for(BoostedClassEnergy, SoftMin)
-@solver_for(BoostedEnergy, SoftMin)
-@solver_for(BoostedEnergy, Naive)
 @dataclass(frozen=True)
 class HistogramBoosting:
     r"""Add trees :math:`F \leftarrow F + \nu v_{\ell(x)}` with

@@ -16,10 +16,7 @@ from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2, plain_l2
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.glm.irls_rows import Array, Rows, over_shards, rows_of
 from groundstate.learn.solvers.glm.irls_system import System, Target
 from groundstate.math.losses.deviance import Deviance
@@ -34,8 +31,6 @@ MAX_UNKNOWNS = 2000  # beyond this the Hessian costs more than L-BFGS saves
     formula=r"\Delta = -(X^\top H X + \lambda)^{-1}\nabla J,\ H = \mu'^2/V(\mu)",
     make=lambda energy: IRLS(),
 )
-@solver_for(GLMEnergy, SoftMin)
-@solver_for(GLMEnergy, Naive)
 @dataclass(frozen=True)
 class IRLS:
     r"""Lower the mean half-deviance plus :math:`\tfrac\lambda2\|W\|^2/\sum w` by Newton steps.

@@ -14,9 +14,6 @@ from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.glm.irls_rows import Array, Rows, over_shards, rows_of
 from groundstate.learn.solvers.glm.irls_system import WEAK, Factor
 from groundstate.registry import solvers
@@ -28,8 +25,6 @@ FLOOR = 1e-6  # smallest variance, as a share of that of y
     formula=r"v \leftarrow v + (X^\top X)^{-1}X^\top(r^2/\sigma^2 - 1)",
     make=lambda energy: NoiseScoring(),
 )
-@solver_for(GaussianNoiseEnergy, SoftMin)
-@solver_for(GaussianNoiseEnergy, Naive)
 @dataclass(frozen=True)
 class NoiseScoring:
     r"""Lower :math:`\sum_i w_i\{\tfrac12\log\sigma_i^2 + r_i^2/(2\sigma_i^2)\}` in turn.

@@ -19,8 +19,6 @@ from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.polish import Objective, curvature, polish
 from groundstate.math.linalg.gaussian_process import cholesky, lower_inverse
 from groundstate.registry import solvers
@@ -84,7 +82,6 @@ def evidence(
     formula=r"\nabla_\theta = -\tfrac12\operatorname{tr}((aa^\top - K^{-1})\,\partial_\theta K)",
     make=lambda energy: Evidence(),
 )
-@solver_for(FieldEnergy, Naive)
 @dataclass(frozen=True)
 class Evidence:
     r"""L-BFGS within bounds on :math:`\tfrac12 y^\top K^{-1}y + \tfrac12\log|2\pi K|`, with the
@@ -207,7 +204,6 @@ def sketch(field: FieldEnergy, y: Tensor) -> tuple[FieldEnergy | None, Tensor]:
 
 
 @solvers.register(formula=r"m(x) = k_x^\top K^{-1} y", make=lambda energy: Conditioning())
-@solver_for(ProcessEnergy, Naive)
 @dataclass(frozen=True)
 class Conditioning:
     r"""Learn the kernel by `Evidence`, then condition on the rows,

@@ -19,8 +19,6 @@ from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy
 from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.evidence import Evidence, merged, sketch
 from groundstate.learn.solvers.gp.inducing_bound import CollapsedBound
 from groundstate.math.kernels.pivots import pivoted_cholesky
@@ -34,7 +32,6 @@ CANDIDATES = 2**14  # rows that inducing points are chosen from
     formula=r"\min_\theta\ -\log N(y; 0, Q + S) + \tfrac12\operatorname{tr}S^{-1}(K - Q)",
     make=lambda energy: Inducing(),
 )
-@solver_for(InducingProcessEnergy, Naive)
 @dataclass(frozen=True)
 class Inducing:
     r"""Minimise the collapsed bound

@@ -15,8 +15,6 @@ from groundstate.compute.random import Key
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
 from groundstate.energy.kernels.gaussian_process.iterative import IterativeProcessEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.evidence import Conditioning, EvidenceObjective, sketch
 from groundstate.learn.solvers.gp.polish import curvature, polish
 from groundstate.math.kernels.covariance import TiledCovariance
@@ -110,7 +108,6 @@ class IterativeEvidence:
     formula=r"K^{-1}y \text{ by preconditioned CG},\; \log|K| \text{ by Lanczos}",
     make=lambda energy: IterativeConditioning(),
 )
-@solver_for(IterativeProcessEnergy, Naive)
 @dataclass(frozen=True)
 class IterativeConditioning(Conditioning):
     r"""Learn the kernel, then condition on the rows by conjugate gradients; K is never stored.

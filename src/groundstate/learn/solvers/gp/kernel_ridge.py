@@ -18,8 +18,6 @@ from groundstate.energy.kernels.squared import KernelSquaredEnergy
 from groundstate.errors import Unreliable, Unsupported
 from groundstate.learn.base import History, Penalty, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.evidence import merged
 from groundstate.math.kernels import Geometry, Precomputed
 from groundstate.registry import solvers
@@ -58,7 +56,6 @@ class RidgeNorm(Penalty):
 
 
 @solvers.register(formula=r"(K + \alpha w^{-1})\,a = y", make=lambda energy: KernelLeastSquares())
-@solver_for(KernelSquaredEnergy, Naive)
 @dataclass(frozen=True)
 class KernelLeastSquares:
     r"""Solve :math:`(K + \alpha w^{-1})a = y`; rows of equal content become one of summed weight.

@@ -20,8 +20,6 @@ from groundstate.energy.kernels.gaussian_process.laplace import LaplaceClassEner
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.gp.evidence import Evidence, merged
 from groundstate.math.kernels import Geometry, Kernel
 
@@ -120,8 +118,6 @@ class Field:
         return mode, grad.double().cpu().numpy()
 
 
-@solver_for(LaplaceEnergy, SoftMin)
-@solver_for(LaplaceClassEnergy, SoftMin)
 @dataclass(frozen=True)
 class Laplace:
     r"""The kernel by L-BFGS on Laplace's log evidence, then the mode of the latent function,

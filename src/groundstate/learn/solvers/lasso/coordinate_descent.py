@@ -15,10 +15,7 @@ from groundstate.energy.basic import SquaredEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1, ElasticNet
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.lasso.moments import designs_of
 from groundstate.learn.solvers.lasso.path import solve_path
 from groundstate.learn.solvers.lasso.polish import polished
@@ -29,8 +26,6 @@ from groundstate.registry import solvers
     formula=r"w_j \leftarrow S(x_j^\top r + \|x_j\|^2w_j, \lambda)/(\|x_j\|^2 + \mu)",
     make=lambda energy: CoordinateDescent(),
 )
-@solver_for(SquaredEnergy, SoftMin)
-@solver_for(SquaredEnergy, Naive)
 @dataclass(frozen=True)
 class CoordinateDescent:
     r"""Solve :math:`\min_{W,b} \tfrac12\sum_i w_i\|y_i - Wx_i - b\|^2 + \lambda\|W\|_1 + \tfrac\mu2\|W\|^2`.

@@ -16,7 +16,6 @@ from groundstate.compute.foreign.torch import foreach_add_
 from groundstate.energy.basic import BilinearEnergy
 from groundstate.learn.base import Batch, History, Problem, Terms
 from groundstate.learn.callbacks import Monitor
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.contrastive import ContrastiveDivergence, PersistentCD
 from groundstate.learn.rules.negatives.chains import Persistent
 from groundstate.learn.rules.negatives.tempered import State, Tempered, exchange
@@ -36,7 +35,6 @@ _NONE = np.empty(0)
     r" x_i\sigma_i^\top,\quad \sigma = \sigma(W^\top x + c)",
     make=lambda energy: BoltzmannSGD(),
 )
-@solver_for(BilinearEnergy, PersistentCD)
 @dataclass(frozen=True)
 class BoltzmannSGD(Stochastic):
     r"""``Stochastic`` for :math:`e = -x^\top Wz - x^\top b - z^\top c` with ``PersistentCD``,

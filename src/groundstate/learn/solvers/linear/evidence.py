@@ -16,9 +16,6 @@ from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]
@@ -28,8 +25,6 @@ F64 = NDArray[np.float64]
     formula=r"\lambda \leftarrow \gamma/\|m\|^2,\ \alpha \leftarrow (n-\gamma)/\mathrm{SSE}",
     make=lambda energy: EvidenceUpdates(),
 )
-@solver_for(BayesianLinearEnergy, SoftMin)
-@solver_for(BayesianLinearEnergy, Naive)
 @dataclass(frozen=True)
 class EvidenceUpdates:
     r"""The distribution of the weights, :math:`N(m, S)`, and precisions that the data choose.

@@ -13,10 +13,7 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2, plain_l2
-from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.linear.least_squares_rows import Rows
 from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums, is_sparse
 from groundstate.learn.solvers.passes import at_once
@@ -47,8 +44,6 @@ class OutputL2(L2):
 @solvers.register(
     formula=r"W = (X^\top w X + \lambda)^{-1} X^\top w Y", make=lambda energy: LeastSquares()
 )
-@solver_for(SquaredEnergy, SoftMin)
-@solver_for(SquaredEnergy, Naive)
 @dataclass(frozen=True)
 class LeastSquares:
     r"""Solve :math:`\min_{W,b} \tfrac12\sum_i w_i\|y_i - Wx_i - b\|^2 + \tfrac\lambda2\|W\|^2`.

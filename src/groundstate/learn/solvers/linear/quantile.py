@@ -25,9 +25,7 @@ from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.svm.hinge.rows_numba import matrix_of
 from groundstate.learn.solvers.svm.smo.rows import canonical_rows
 from groundstate.math.losses import AbsoluteError, Quantile
@@ -38,7 +36,6 @@ from groundstate.registry import solvers
     formula=r"\max_u y^\top u : |X^\top u| \le \lambda,\ w(q-1) \le u \le wq",
     make=lambda energy: QuantileProgram(),
 )
-@solver_for(LinearLossEnergy, Naive)
 @dataclass(frozen=True)
 class QuantileProgram:
     """Solve the linear program of a quantile or absolute loss with HiGHS.

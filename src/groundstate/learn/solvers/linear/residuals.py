@@ -15,9 +15,7 @@ from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.glm.irls_rows import Array, Rows, SparseRows, over_shards, rows_of
 from groundstate.learn.solvers.svm.hinge.rows_numba import matrix_of, strengths
 from groundstate.learn.solvers.svm.smo.rows import canonical_rows
@@ -32,7 +30,6 @@ FLOOR = 1e-10  # least σ, in units of the spread of y: a line through all rows 
     formula=r"\Delta = -(X^\top\rho''X + \lambda)^{-1}\nabla J",
     make=lambda energy: ResidualNewton(),
 )
-@solver_for(LinearLossEnergy, Naive)
 @dataclass(frozen=True)
 class ResidualNewton:
     r"""Lower :math:`\sum_i w_i\rho(r_i) + \tfrac\lambda2\|W\|^2` by Newton steps, or with the scale

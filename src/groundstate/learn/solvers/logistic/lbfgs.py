@@ -9,11 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from groundstate.learn.base import Problem
-from groundstate.learn.solvers.lbfgs import written_objective
 from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 
 
-@written_objective
 class SoftmaxRows:
     """A linear soft-min: its objective and gradient in one pass, without a graph."""
 

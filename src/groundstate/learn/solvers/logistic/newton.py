@@ -14,9 +14,7 @@ from groundstate.energy.basic import LinearEnergy
 from groundstate.errors import NotConverged, SeparationWarning
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import plain_l2
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.linear.least_squares_sums import is_sparse
 from groundstate.learn.solvers.logistic.large import (
     MAX_DENSE,
@@ -41,7 +39,6 @@ WAYS = {
 
 
 @solvers.register(formula=r"\Delta\theta = -H^{-1}\nabla J", make=lambda energy: Newton())
-@solver_for(LinearEnergy, SoftMin)
 @dataclass(frozen=True)
 class Newton:
     r"""Newton steps with backtracking on :math:`J(W) = \frac1{\sum w}\bigl(\sum_i w_i

@@ -23,13 +23,10 @@ import numpy as np
 import torch
 
 from groundstate.compute.reduce import current
-from groundstate.energy.basic import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1, ElasticNet
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.logistic.objective import reason_against_softmax
 from groundstate.learn.solvers.logistic.sparse_rows import SparseLogit
 from groundstate.registry import solvers
@@ -44,7 +41,6 @@ INNER = 4  # proximal Newton steps on one working set
     formula=r"\theta \leftarrow \arg\min_u \tfrac12\|u - \theta + H^{-1}\nabla\|_H^2 + \lambda\|u\|_1",
     make=lambda energy: ProximalNewton(),
 )
-@solver_for(LinearEnergy, SoftMin)
 @dataclass(frozen=True)
 class ProximalNewton:
     r"""Solve :math:`\min_\theta \sum_i w_i\ell_i + \lambda\|\theta\|_1 + \tfrac\mu2\|\theta\|^2`.

@@ -15,8 +15,6 @@ from torch import Tensor
 from groundstate.energy.neighbors.linear_metric import LinearMetricEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules import Margin
 from groundstate.learn.solvers.metrics.neighborhood import reason_against, rows_of, set_map
 from groundstate.learn.solvers.metrics.starts import first_map
 
@@ -24,7 +22,6 @@ F64 = NDArray[np.float64]
 TILE = 2**18
 
 
-@solver_for(LinearMetricEnergy, Margin)
 @dataclass(frozen=True)
 class LargeMargin:
     r"""Minimise, by L-BFGS over J,

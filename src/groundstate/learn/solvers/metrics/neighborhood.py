@@ -20,8 +20,6 @@ from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.neighbors.linear_metric import LinearMetricEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.metrics.starts import first_map
 
 F64 = NDArray[np.float64]
@@ -40,7 +38,6 @@ def reason_against(problem: Problem) -> str | None:
     return "it takes no penalty" if problem.penalty is not None else None
 
 
-@solver_for(LinearMetricEnergy, SoftMin)
 @dataclass(frozen=True)
 class NeighborhoodComponents:
     r"""Maximise the expected number of right neighbours,

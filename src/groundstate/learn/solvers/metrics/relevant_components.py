@@ -11,13 +11,10 @@ from groundstate.energy.neighbors.linear_metric import LinearMetricEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.metrics.neighborhood import reason_against, rows_of, set_map
 from groundstate.learn.solvers.metrics.starts import discriminant, whitener, within
 
 
-@solver_for(LinearMetricEnergy, Naive)
 @dataclass(frozen=True)
 class RelevantComponents:
     r"""The inverse covariance within the classes, :math:`M = J^\top J = \Sigma_w^{-1}`, in closed form.

@@ -20,7 +20,7 @@ from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import Batch, History, Problem
 from groundstate.learn.callbacks import Callback, EarlyStopping
-from groundstate.learn.fit import fit, solver_for
+from groundstate.learn.fit import fit
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
@@ -35,7 +35,6 @@ LEAST = 5.0  # units of weight that a held-out part needs to say anything
     r"\mu_z \leftarrow \text{k-means of } y",
     make=lambda energy: MixtureDensityTraining(Stochastic(lr=2e-2, max_epochs=60, tol=None)),
 )
-@solver_for(MixtureDensityEnergy, NLL)
 @dataclass(frozen=True)
 class MixtureDensityTraining:
     r"""Lower the mean of :math:`-\log\sum_z\pi_zN(y; \mu_z, \sigma_z^2)` from a start at clusters of y.

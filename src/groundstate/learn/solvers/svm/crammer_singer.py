@@ -11,7 +11,6 @@ from scipy.linalg.lapack import dposv
 
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.margins.margin import Margin
 from groundstate.learn.solvers.passes import until_optimal
@@ -37,7 +36,6 @@ MOST_JOINT = 400  # coefficients of a Newton step: its cube is to stay a matter 
     formula=r"\min_A \tfrac12\sum_k\|\sum_i A_{ik}x_i\|^2 + m\sum_{i,\,k \ne y_i}A_{ik}",
     make=lambda energy: CrammerSinger(),
 )
-@solver_for(LinearEnergy, Margin)
 @dataclass(frozen=True)
 class CrammerSinger:
     r"""Blocks of the dual of :math:`\tfrac\lambda2\|W\|^2 + \sum_i w_i\max(0, m + e_{y_i} -

@@ -12,7 +12,6 @@ from scipy.linalg.lapack import dposv
 
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
 from groundstate.learn.solvers.passes import until_optimal
@@ -47,7 +46,6 @@ ROUNDS = 200  # of the multiplier of a free intercept, at most
     formula=r"\min_\alpha \tfrac12\|\sum_i\alpha_i t_i x_i\|^2 - m\sum_i\alpha_i",
     make=lambda energy: HingeDual(),
 )
-@solver_for(LinearEnergy, OneVsRest)
 @dataclass(frozen=True)
 class HingeDual:
     r"""Dual coordinate descent: :math:`\min_\alpha \tfrac12\|\sum_i \alpha_i t_i \tilde x_i\|^2

@@ -25,9 +25,7 @@ from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     add_row,
     dot_row,
@@ -48,7 +46,6 @@ jit = njit(cache=True, nogil=True, error_model="numpy")  # slacks may underflow 
 @solvers.register(
     formula=r"(\Lambda + X^\top HX)\,\Delta\theta = X^\top c", make=lambda energy: TubeInterior()
 )
-@solver_for(LinearLossEnergy, Naive)
 @dataclass(frozen=True)
 class TubeInterior:
     r"""Lower :math:`\sum_i w_i\max(0, |r_i| - \varepsilon) + \tfrac\lambda2\|W\|^2

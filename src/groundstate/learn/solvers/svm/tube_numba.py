@@ -23,9 +23,7 @@ from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     add_row,
     dot_row,
@@ -46,7 +44,6 @@ from groundstate.registry import solvers
     formula=r"\beta_i \leftarrow \mathrm{clip}(\mathrm{soft}_\varepsilon(\cdot), \pm w_i)",
     make=lambda energy: TubeDual(),
 )
-@solver_for(LinearLossEnergy, Naive)
 @dataclass(frozen=True)
 class TubeDual:
     r"""Dual coordinate descent on :math:`\sum_i w_i\max(0, |r_i| - \varepsilon)

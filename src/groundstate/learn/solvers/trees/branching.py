@@ -12,7 +12,6 @@ from scipy.stats import beta
 
 from groundstate.energy.trees.branching import Branch, BranchingEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.passes import at_once
@@ -39,8 +38,6 @@ def upper_limit(errors: float, n: float, cf: float = 0.25) -> float:
 
 @solvers.register(formula=r"\max\ IG(\text{attribute})\ \text{or}\ IG/SplitInfo",
                   make=lambda energy: GrowBranches())  # fmt: skip
-@solver_for(BranchingEnergy, SoftMin)
-@solver_for(BranchingEnergy, Naive)
 @dataclass(frozen=True)
 class GrowBranches:
     r"""Grow a tree with one branch per answer.

@@ -16,7 +16,6 @@ from groundstate.energy.trees.leaves import TreeMeanEnergy
 from groundstate.energy.trees.nodes import Tree
 from groundstate.energy.trees.outputs import TreeOutputsEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.trees.solver import GrowTrees
@@ -71,8 +70,6 @@ def _example(energy: Any) -> GrowOutputs:
 
 @solvers.register(formula=r"\max \sum_o S_o(L) + S_o(R) - S_o(L \cup R)\ \text{per cut}",
                   make=lambda e: _example(e))  # fmt: skip
-@solver_for(TreeOutputsEnergy, SoftMin)
-@solver_for(TreeOutputsEnergy, Naive)
 @dataclass(frozen=True)
 class GrowOutputs:
     r"""Trees for several labels at once, by the mean impurity of the outputs.

@@ -17,7 +17,6 @@ from groundstate.energy.trees.leaves import TreeClassEnergy, TreeMeanEnergy
 from groundstate.energy.trees.nodes import Tree, TreeNodes
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.trees.prune import pruned
@@ -35,10 +34,6 @@ def _example(energy: Any) -> GrowTrees:
 @solvers.register(
     formula=r"\max\ S(L) + S(R) - S(L \cup R)\ \text{per cut}", make=lambda e: _example(e)
 )
-@solver_for(TreeClassEnergy, SoftMin)
-@solver_for(TreeClassEnergy, Naive)
-@solver_for(TreeMeanEnergy, SoftMin)
-@solver_for(TreeMeanEnergy, Naive)
 @dataclass(frozen=True)
 class GrowTrees:
     r"""Grow trees greedily: every node takes the cut that lowers the impurity most.

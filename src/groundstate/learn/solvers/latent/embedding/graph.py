@@ -17,8 +17,6 @@ from groundstate.energy.latent.embedding.graph_map import BarycentreEnergy, Lapl
 from groundstate.errors import DataError, Unreliable
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.embedding.common import (
     in_line,
     reason_against,
@@ -30,7 +28,6 @@ from groundstate.math.manifold.spectral import bottom_axes, graph_axes
 from groundstate.math.neighbors.graph import nearest_others
 
 
-@solver_for(LaplacianEnergy, Naive)
 @dataclass(frozen=True)
 class LaplacianAxes:
     r"""The slowest functions on a graph of the rows, :math:`Wy = \lambda Dy` (Laplacian eigenmaps).
@@ -115,7 +112,6 @@ def _symmetric(W: Any) -> Any:
     return 0.5 * (W + W.T)
 
 
-@solver_for(BarycentreEnergy, Naive)
 @dataclass(frozen=True)
 class LocalAlignment:
     r"""Local coordinates aligned to a map, :math:`\min_Y\mathrm{tr}(Y^\top MY)` (locally linear embedding).

@@ -15,8 +15,6 @@ from groundstate.energy.latent.embedding.strain import GeodesicEnergy, StrainEne
 from groundstate.errors import DataError, Unreliable
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.embedding.common import (
     metric_of,
     no_signs,
@@ -32,7 +30,6 @@ from groundstate.math.neighbors.pairwise import pairwise
 LARGE = 5000  # rows whose table of all paths is worth a warning
 
 
-@solver_for(StrainEnergy, Naive)
 @dataclass(frozen=True)
 class ClassicalScaling:
     r"""Classical multidimensional scaling, of all rows or of landmarks.
@@ -86,7 +83,6 @@ class ClassicalScaling:
         return history
 
 
-@solver_for(GeodesicEnergy, Naive)
 @dataclass(frozen=True)
 class GeodesicScaling:
     r"""Classical scaling of the lengths of shortest paths along a graph of near rows (Isomap).

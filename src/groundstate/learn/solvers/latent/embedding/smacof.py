@@ -17,8 +17,6 @@ from groundstate.energy.latent.embedding.stress import StressEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.embedding.common import (
     in_line,
     metric_of,
@@ -34,7 +32,6 @@ CELLS = 2**24  # pairs of one tile on a device
 TINY = 1e-300
 
 
-@solver_for(StressEnergy, Naive)
 @dataclass(frozen=True)
 class Smacof:
     r"""Stress majorisation, :math:`Y \leftarrow V^+B(Y)Y` (the Guttman transform), which never raises it.

@@ -14,8 +14,6 @@ from groundstate.energy.latent.embedding.neighbor_map import NeighborMapEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.embedding.common import (
     in_line,
     metric_of,
@@ -32,7 +30,6 @@ DEVICE = 5_000  # rows from which it is, on a device, faster than all pairs
 START = 1e-4  # standard deviation of the first coordinate of a start
 
 
-@solver_for(NeighborMapEnergy, Naive)
 @dataclass(frozen=True)
 class NeighborDescent:
     r"""Descent of the divergence of a map with momentum, gains and early exaggeration (t-SNE).

@@ -17,8 +17,6 @@ from groundstate.energy.latent.embedding.fuzzy_map import FuzzyMapEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.embedding.common import (
     in_line,
     metric_of,
@@ -38,7 +36,6 @@ MANY = 10_000  # rows beyond which fewer epochs are enough
 F32 = np.float32
 
 
-@solver_for(FuzzyMapEnergy, Naive)
 @dataclass(frozen=True)
 class FuzzyDescent:
     r"""Edges pull as often as their membership says, m random rows push for every pull (UMAP).

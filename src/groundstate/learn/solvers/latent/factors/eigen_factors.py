@@ -16,7 +16,6 @@ from groundstate.compute.reduce import current
 from groundstate.energy.latent.probabilistic_pca import TINY, ProbabilisticPCAEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.latent.factors.spectrum import Spectrum, by_moments, by_rows
 from groundstate.registry import solvers
@@ -41,7 +40,6 @@ def refusal(problem: Problem) -> str | None:
     formula=r"W = Q_l(\Lambda_l - \nu I)^{1/2},\quad \nu = \tfrac1{d-l}\sum_{i>l}\lambda_i",
     make=lambda energy: EigenFactors(),
 )
-@solver_for(ProbabilisticPCAEnergy, SoftMin)
 @dataclass(frozen=True)
 class EigenFactors:
     r"""The maximum of the likelihood from one decomposition of the covariance.

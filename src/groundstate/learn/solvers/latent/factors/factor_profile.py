@@ -17,7 +17,6 @@ from groundstate.energy.latent.probabilistic_pca import FactorAnalysisEnergy
 from groundstate.errors import NotConverged, Unreliable
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.latent.factors.spectrum import moments, upright
 from groundstate.registry import solvers
@@ -32,7 +31,6 @@ HEYWOOD = 1e-4  # of the variance of a feature: noise that is none
     formula=r"W = \Psi^{1/2}V(\Theta - I)_+^{1/2},\quad \Psi^{-1/2}S\Psi^{-1/2} = V\Theta V^\top",
     make=lambda energy: FactorProfile(),
 )
-@solver_for(FactorAnalysisEnergy, SoftMin)
 @dataclass(frozen=True)
 class FactorProfile:
     r"""Maximum likelihood over the noise ψ alone.

@@ -19,7 +19,6 @@ from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.latent.kernel_codes import KernelCodeEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.factors.spectrum import upright
 from groundstate.math.kernels import Geometry, Precomputed
@@ -35,7 +34,6 @@ SMALL = 500  # rows up to which the steps of Lanczos' method cost more than thei
     formula=r"HKH = V\Lambda V^\top,\quad A = V\Lambda^{-1/2}",
     make=lambda energy: KernelAxes(1),
 )
-@solver_for(KernelCodeEnergy, Naive)
 @dataclass(frozen=True)
 class KernelAxes:
     r"""Eigenvectors of the centred kernel matrix; coordinates of the rows are :math:`\sqrt{\lambda_k}v_k`.

@@ -14,7 +14,6 @@ from groundstate.compute.reduce import current
 from groundstate.energy.latent.codes import LinearCodeEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.factors.minka import minka_dimension
 from groundstate.learn.solvers.latent.factors.spectrum import (
@@ -40,7 +39,6 @@ FEW = ("randomized", "arpack")
     formula=r"W = Q_l,\quad \Sigma = Q\Lambda Q^\top",
     make=lambda energy: PrincipalAxes(energy.W.shape[1] if hasattr(energy, "W") else None),
 )
-@solver_for(LinearCodeEnergy, Naive)
 @dataclass(frozen=True)
 class PrincipalAxes:
     r"""Top eigenvectors of the covariance of the rows (or of their second moments, not centred).

@@ -16,7 +16,6 @@ from groundstate.energy.basic import CentroidEnergy
 from groundstate.errors import NotConverged, ShapeError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.kmeans.drawers import Drawer
 from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS, CentroidRows, CentroidRun
@@ -31,7 +30,6 @@ RESIDENT = 2**28  # labels and bounds of the runs that share a pass
     r"z_i = \arg\min_z\,\tfrac12\|x_i-\mu_z\|^2",
     make=lambda energy: Lloyd(),
 )
-@solver_for(CentroidEnergy, Naive)
 @dataclass(frozen=True)
 class Lloyd:
     r"""Lower :math:`J = \frac1{\sum w}\sum_i w_i\min_z\,\tfrac12\|x_i-\mu_z\|^2` in turn over labels and

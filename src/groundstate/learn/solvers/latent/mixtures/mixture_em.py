@@ -12,8 +12,6 @@ from torch import Tensor
 from groundstate.compute.tiles import one_blas_thread
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.em.em import EM
 from groundstate.learn.solvers.em.online import Move
 from groundstate.learn.solvers.em.steps import MStep
@@ -30,7 +28,6 @@ from groundstate.registry import solvers
     r"(\pi, \mu, \Sigma)_z \leftarrow \text{moments of } r_{\cdot z}",
     make=lambda energy: MixtureEM(),
 )
-@solver_for(GaussianMixtureEnergy, SoftMin)
 @dataclass(frozen=True)
 class MixtureEM(EM):
     r"""``EM`` for :math:`e = -\log\pi_z - \log N(x; \mu_z, \Sigma_z)`, one pass per iteration.

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
 from groundstate.learn.solvers.passes import until_optimal
@@ -34,7 +33,6 @@ from groundstate.registry import solvers
     formula=r"\min_\theta \sum_i w_i\max(0, m - t_if_i)^2 + \lambda\|\theta\|_1",
     make=lambda energy: SquaredHingeL1(),
 )
-@solver_for(LinearEnergy, OneVsRest)
 @dataclass(frozen=True)
 class SquaredHingeL1:
     r"""Newton steps, one weight at a time, on :math:`\sum_i w_i\max(0, m - t_i f_i)^2 +

@@ -10,7 +10,6 @@ import torch
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
 from groundstate.learn.solvers.passes import until_optimal
@@ -33,7 +32,6 @@ ROUNDING = 1e-16
 @solvers.register(
     formula=r"(2X_A^\top w X_A + \lambda)\Delta = -\nabla", make=lambda energy: SquaredHingeNewton()
 )
-@solver_for(LinearEnergy, OneVsRest)
 @dataclass(frozen=True)
 class SquaredHingeNewton:
     r"""Newton steps on :math:`\sum_i w_i \max(0, m - t_i f_i)^2 + \tfrac\lambda2\|\theta\|^2`, one

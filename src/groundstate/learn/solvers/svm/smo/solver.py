@@ -17,7 +17,6 @@ from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.errors import DataError, NotConverged, NotSeparableError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.function_norm import FunctionNorm
 from groundstate.learn.rules.margins.one_vs_one import OneVsOne
 from groundstate.learn.solvers.svm.smo.engine import Solution, in_one_piece, smo
@@ -33,7 +32,6 @@ THINNEST = 1e-6  # margin, relative to the size of the features, that still sepa
     formula=r"\max_\alpha \sum_i\alpha_i - \tfrac12\sum_{ij}\alpha_i\alpha_j t_it_j k(x_i, x_j)",
     make=lambda energy: SMO(),
 )
-@solver_for(KernelMachineEnergy, OneVsOne)
 @dataclass(frozen=True)
 class SMO:
     r"""Sequential minimal optimisation of the dual,

@@ -23,9 +23,7 @@ from groundstate.energy.kernels.loss import KernelLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.function_norm import FunctionNorm
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.svm.smo.engine import smo
 from groundstate.learn.solvers.svm.smo.rows import canonical_rows
 from groundstate.math.kernels import Precomputed
@@ -44,7 +42,6 @@ def _taken(x: Tensor, index: NDArray[np.int64]) -> Tensor:
     formula=r"\max_\beta y^\top\beta - \varepsilon\|\beta\|_1 - \tfrac12\beta^\top K\beta",
     make=lambda energy: TubeSMO(),
 )
-@solver_for(KernelLossEnergy, Naive)
 @dataclass(frozen=True)
 class TubeSMO:
     """Sequential minimal optimisation of the dual; settings as in ``SMO``."""
