@@ -168,13 +168,13 @@ def _gather(parameters: list[Tensor]) -> NDArray[np.float64]:
     return vector
 
 
-@torch.no_grad()
 def _written(problem: Problem) -> WrittenObjective | None:
     """The objective written out for this problem, None where there is none."""
     kinds: Iterator[type[WrittenObjective]] = serving(WRITTEN, problem.energy, problem.rule)
     return next((kind(problem) for kind in kinds if kind.takes(problem)), None)
 
 
+@torch.no_grad()
 def _scatter(theta: NDArray[np.float64], parameters: list[Tensor]) -> None:
     at = 0
     for p in parameters:
