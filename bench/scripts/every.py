@@ -33,7 +33,7 @@ from groundstate.bench.measure import calls_per_timing, seconds
 from groundstate.bench.table import BenchRow, BenchTable, read_csv
 from groundstate.registry import models
 
-POSITIVE_X = ("MultinomialNB", "CategoricalNB", "ComplementNB")
+POSITIVE_X = ("MultinomialNB", "CategoricalNB", "ComplementNB", "NMF")
 POSITIVE_Y = ("GammaRegressor", "PoissonRegressor", "TweedieRegressor")
 SETTINGS: dict[str, dict[str, Any]] = {
     "BernoulliRBM": {"random_state": 0},

@@ -192,3 +192,17 @@ def test_one_cut_through_the_tree(cut: float) -> None:
         HDBSCAN().fit(X, sample_weight=weight).dbscan_clustering(cut)[2:],
         HDBSCAN().fit(twice).dbscan_clustering(cut)[2:],
     )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_dense_groups_with_ties_and_borders(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 6, size=(60, 2)).astype(np.float32 if seed % 2 else np.float64)
+    w = rng.integers(0, 3, 60).astype(float)
+    ours = DBSCAN(eps=1.0, min_samples=6).fit(rows, sample_weight=w)
+    some = w > 0
+    theirs = peer.DBSCAN(eps=1.0, min_samples=6).fit(rows[some], sample_weight=w[some])
+    np.testing.assert_array_equal(ours.labels_[some], theirs.labels_)
+    np.testing.assert_array_equal(
+        ours.core_sample_indices_, np.flatnonzero(some)[theirs.core_sample_indices_]
+    )

@@ -48,6 +48,18 @@ def test_weights_are_repetition_and_order_does_not_matter(sparse: bool) -> None:
     np.testing.assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-7)
 
 
+def test_a_batch_of_all_rows_takes_the_passes_of_kmeans() -> None:
+    w = np.random.default_rng(0).integers(1, 3, 200).astype(float)
+    model = MiniBatchKMeans(5, random_state=0).fit(X[:200], sample_weight=w)
+    for z, centre in enumerate(model.cluster_centers_):
+        own = model.labels_ == z
+        np.testing.assert_allclose(centre, np.average(X[:200][own], axis=0, weights=w[own]))
+        assert model.counts_[z] == w[own].sum()
+    assert model.history_.converged and model.n_steps_ == model.n_iter_
+    model.partial_fit(X[200:300])
+    assert model.counts_.sum() == w.sum() + 100
+
+
 def test_settings_without_effect_are_said() -> None:
     with pytest.warns(RuntimeWarning, match="performing only one init in MiniBatchKMeans instead"):
         MiniBatchKMeans(2, init=X[:2], n_init=3, random_state=0).fit(X[:50])

@@ -374,3 +374,14 @@ def test_what_scikit_learn_takes_is_taken() -> None:
         np.testing.assert_allclose(
             ours.path(X, y, **settings)[1], peer.path(X, y, **settings)[1], atol=1e-3
         )
+
+
+def test_the_penalty_chosen_on_a_wide_table_does_not_depend_on_the_order_of_columns() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 90))
+    y = X[:, :4] @ np.array([2.0, -1.5, 1.0, 0.5]) + 0.5 * rng.normal(size=40)
+    one = LassoCV(cv=3).fit(X, y)
+    for _ in range(3):
+        p = rng.permutation(90)
+        two = LassoCV(cv=3).fit(X[:, p], y)
+        assert two.alpha_ == pytest.approx(one.alpha_, rel=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
+from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering as ScikitAgglomerative
 from torch import Tensor
 
@@ -116,6 +117,9 @@ class AgglomerativeClustering(GroupClusterer):
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         self._memory()  # refuses before the work
         return super()._build(X, y, weight)
+
+    def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
+        return peer._fit(rows) if len(rows) > 1 else peer.fit(rows)  # rows were looked at before
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         return KeepGroups(torch.from_numpy(index), torch.from_numpy(found.labels_))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.cluster import DBSCAN as ScikitDBSCAN
 from torch import Tensor
 
+from groundstate.learn.solvers.latent.dense_groups import DEEP, dense_groups
 from groundstate.learn.solvers.latent.groups import KeepGroups
 from groundstate.models import settings
 from groundstate.models.clusters.groups import GroupClusterer
@@ -96,12 +98,13 @@ class DBSCAN(GroupClusterer):
     )
 
     def _grouped(self, X: NDArray[Any], x: Tensor, weight: Tensor | None) -> tuple[Any, Any]:
-        if weight is None:
-            return super()._grouped(X, x, None)
-        w = weight.numpy()
-        index = (w > 0).nonzero()[0]
-        rows = X[index][:, index] if self._is_square else X[index]
-        return self._peer().fit(rows, sample_weight=w[index]), index
+        w = None if weight is None else weight.double().numpy()
+        index = np.arange(len(X)) if w is None else w.nonzero()[0]
+        if w is not None:
+            X, w = (X[index][:, index] if self._is_square else X[index]), w[index]
+        if self.metric == "euclidean" and self.algorithm == "auto" and X.shape[1] <= DEEP:
+            return dense_groups(X, w, self.eps, self.min_samples), index
+        return self._peer().fit(X, sample_weight=w), index
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         core = found.core_sample_indices_

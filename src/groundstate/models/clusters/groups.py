@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,10 +66,7 @@ class GroupClusterer(EnergyClusterer):
 
     def _peer(self) -> Any:
         """scikit-learn's estimator with these parameters."""
-        names = self._algorithm._get_param_names()
-        return self._algorithm(
-            **{n: v for n, v in self.get_params(deep=False).items() if n in names}
-        )
+        return self._algorithm(**{name: getattr(self, name) for name in _names(self._algorithm)})
 
     def _memory(self) -> dict[str, Any]:
         """Arguments of the energy's memory."""
@@ -78,8 +76,13 @@ class GroupClusterer(EnergyClusterer):
     def _grouped(self, X: NDArray[Any], x: Tensor, weight: Tensor | None) -> tuple[Any, Any]:
         """scikit-learn's fitted estimator, and the numbers of the rows it is about ``(m,)``."""
         index = _repeated(weight, len(x))
-        rows = X[index][:, index] if self._is_square else X[index]
-        return self._peer().fit(rows), index
+        if weight is not None:
+            X = X[index][:, index] if self._is_square else X[index]
+        return self._found_by(self._peer(), X), index
+
+    def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
+        """scikit-learn's estimator, fitted."""
+        return peer.fit(rows)
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         """What the energy keeps of the groups."""
@@ -110,7 +113,9 @@ class GroupClusterer(EnergyClusterer):
         n = len(self._rows_now)
         labels = np.zeros(n, dtype=found.labels_.dtype)
         labels[index] = found.labels_
-        rest = np.setdiff1d(np.arange(n), index)  # rows of weight zero join whom they are near
+        left = np.ones(n, np.bool_)
+        left[index] = False
+        rest = left.nonzero()[0]  # rows of weight zero join whom they are near
         if len(rest):
             there = self._rows_now[torch.from_numpy(rest)]
             labels[rest] = self._numbers(energy.energies(there).argmin(1), energy).numpy()
@@ -139,6 +144,12 @@ class GroupClusterer(EnergyClusterer):
 
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
         return home.give(self._numbers(values, self.energy_) if name == "z" else values)
+
+
+@cache
+def _names(algorithm: Any) -> tuple[str, ...]:
+    """Parameters of a class of scikit-learn, whose signature is read once."""
+    return tuple(algorithm._get_param_names())
 
 
 def _repeated(weight: Tensor | None, n: int) -> NDArray[np.int64]:
