@@ -70,3 +70,24 @@ def test_a_solver_can_be_added_and_the_nearer_class_wins() -> None:
     assert learn(Narrow(2, 2), data, SoftMin()).solver == "Marked"
     solver_for(LinearEnergy, SoftMin)(Marked)
     assert names(LinearEnergy(2, 2), SoftMin())[:2] == ["Marked", "ProximalNewton"]
+
+
+def test_a_process_of_two_classes_is_learned_with_the_kernel_it_has() -> None:
+    import torch
+
+    from groundstate.energy.kernels.gaussian_process.laplace import (
+        LaplaceClassEnergy,
+        LaplaceEnergy,
+    )
+    from groundstate.learn.solvers.gp.laplace import Laplace
+    from groundstate.math.kernels import RBF
+
+    x = torch.tensor([[-2.0], [-1.0], [1.0], [2.0]], dtype=torch.float64)
+    data = {"x": x, "y": torch.tensor([0, 0, 1, 1])}
+    energy = LaplaceEnergy(1, RBF(1.0)).double()
+    assert learn(energy, data, SoftMin()).solver == "Laplace"
+    assert energy.table("y", x=x).argmin(1).tolist() == [0, 0, 1, 1]
+    problem = Problem(LaplaceClassEnergy(1, 2).double(), SoftMin(), data)
+    assert Laplace().reason_against(problem) == (
+        "the energy has no kernel of its own; pass Laplace(kernel)"
+    )

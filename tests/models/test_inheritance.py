@@ -31,7 +31,6 @@ ONE_MORE = {
     "GraphRowNetwork": "graphs are taken alike, whether labels or numbers are asked for",
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "TextNetwork": "labels of texts and of their words start from the same language models",
-    "Questions": "every generator answers the same questions",
     "EmbeddingNetwork": "views and labels teach the same codes of tables and pictures",
     "ChainGenerator": "columns and pixels are drawn and filled in alike, one after the other",
     "GraphOfColumns": "graphs of columns learn from gaps and fill them in alike, whatever the graph",

@@ -252,3 +252,14 @@ def check_temperature(T: float) -> float:
     if not T >= 0 or math.isnan(T):
         raise ValueError(f"temperature must be in [0, inf], got T={T}")
     return float(T)
+
+
+def against_classes(rule: Rule, energy: Energy, batch: Batch, use: str) -> str | None:
+    """Why a rule cannot compare the energies of all classes, for the ``use`` it has for them."""
+    if "y" not in energy.spaces or energy.ability("table", "y") is None:
+        return f"it has no table of class energies, which {use}"
+    if "y" not in batch:
+        return "the batch holds no 'y', which the rule contrasts"
+    if rule.latents(energy, batch):
+        return "it has latent variables; use Margin, which sums or minimises them out"
+    return None

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from groundstate.math.distributions.bayes import Posterior as Posterior
     from groundstate.math.distributions.bayes import conjugate_update as conjugate_update
     from groundstate.math.distributions.bayes import posterior as posterior
-    from groundstate.math.distributions.by_name import FAMILIES as FAMILIES
-    from groundstate.math.distributions.by_name import family_of as family_of
     from groundstate.math.distributions.calculus.cumulative import cdf as cdf
     from groundstate.math.distributions.calculus.cumulative import icdf as icdf
     from groundstate.math.distributions.calculus.cumulative import log_sf as log_sf
@@ -50,7 +48,9 @@ if TYPE_CHECKING:
     from groundstate.math.distributions.stable import Levy as Levy
     from groundstate.math.distributions.stable import Stable as Stable
     from groundstate.math.distributions.table import JointTable as JointTable
+    from groundstate.math.distributions.tweedie import FAMILIES as FAMILIES
     from groundstate.math.distributions.tweedie import Tweedie as Tweedie
+    from groundstate.math.distributions.tweedie import family_of as family_of
     from groundstate.math.distributions.von_mises_fisher import VonMisesFisher as VonMisesFisher
 
 lazy(__name__)

@@ -1,16 +1,23 @@
-r"""Tweedie's families, :math:`V(\mu) = \mu^p`: one knob from Gaussian over counts to gamma."""
+r"""Tweedie's families, :math:`V(\mu) = \mu^p`: one knob from Gaussian over counts to gamma; families by name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from groundstate.errors import Unsupported
 from groundstate.math.distributions.base import Family
 from groundstate.math.distributions.continuous import Gamma, Gaussian, InverseGaussian
-from groundstate.math.distributions.discrete import Poisson
+from groundstate.math.distributions.discrete import (
+    Bernoulli,
+    Categorical,
+    NegativeBinomial,
+    Poisson,
+)
 from groundstate.math.distributions.families import TweedieDistribution
 from groundstate.math.distributions.links import Identity, Link, Log
 
@@ -96,3 +103,26 @@ class Tweedie(Family):
         distribution = self.distribution(mu, phi)
         assert isinstance(distribution, TweedieDistribution)
         return distribution.quantile(q)
+
+
+FAMILIES: dict[str, type[Family]] = {
+    cls.name: cls
+    for cls in (
+        Gaussian, Bernoulli, Categorical, Poisson, NegativeBinomial, Gamma, InverseGaussian, Tweedie,
+    )
+}  # fmt: skip
+
+
+def family_of(family: Any) -> Family:
+    """A family by name, with its default parameters, or the object itself.
+
+    >>> family_of("poisson")
+    Poisson()
+    """
+    if isinstance(family, Family):
+        return family
+    if isinstance(family, str) and family in FAMILIES:
+        return FAMILIES[family]()
+    raise Unsupported(
+        f"family {family!r} is not known; use one of {', '.join(FAMILIES)} or a Family object"
+    )

@@ -62,10 +62,6 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
         Turn the factors so that few loadings are large.
     random_state : int, default=0
         Start of "em".
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -121,18 +117,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.tol = tol
-        self.copy = copy
-        self.max_iter = max_iter
-        self.solver = solver
-        self.noise_variance_init = noise_variance_init
-        self.svd_method = svd_method
-        self.iterated_power = iterated_power
-        self.rotation = rotation
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         d = X.shape[1]

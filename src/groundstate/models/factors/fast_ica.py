@@ -54,10 +54,6 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     whiten_solver : {"svd", "eigh"}, default="svd"
         Kept for scikit-learn's signature; the covariance is decomposed.
     random_state : int, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -110,18 +106,7 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.algorithm = algorithm
-        self.whiten = whiten
-        self.fun = fun
-        self.fun_args = fun_args
-        self.max_iter = max_iter
-        self.tol = tol
-        self.w_init = w_init
-        self.whiten_solver = whiten_solver
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -53,10 +53,6 @@ class IncrementalPCA(PCA):
     method : {"exact", "sketch", "oja"}, default="exact"
     random_state : int, default=None
         Start of "oja".
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -104,14 +100,7 @@ class IncrementalPCA(PCA):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.whiten = whiten
-        self.copy = copy
-        self.batch_size = batch_size
-        self.method = method
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         """What all rows at once would be learned by; "exact" ends there for any batches."""

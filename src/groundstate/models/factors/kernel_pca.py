@@ -78,10 +78,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
         Kept for scikit-learn's signature.
     n_landmarks : int or None, default=None
         Rows that stand for all others (Nyström), for tables whose kernel matrix is too large.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -149,25 +145,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.n_landmarks = n_landmarks
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

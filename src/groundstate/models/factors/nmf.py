@@ -71,10 +71,6 @@ class NMF(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     verbose : int, default=0
     shuffle : bool, default=False
         Whether "cd" takes the parts in random order.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------

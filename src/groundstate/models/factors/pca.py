@@ -69,10 +69,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         Kept for scikit-learn's signature; it is always QR.
     random_state : int, default=None
         Of "randomized", "arpack" and "power".
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -139,17 +135,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.copy = copy
-        self.whiten = whiten
-        self.svd_solver = svd_solver
-        self.tol = tol
-        self.iterated_power = iterated_power
-        self.n_oversamples = n_oversamples
-        self.power_iteration_normalizer = power_iteration_normalizer
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _min_rows(self) -> int:
         return 2

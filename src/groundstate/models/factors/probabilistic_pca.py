@@ -99,10 +99,6 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
         Iterations of "em", passes of "sgd" at most.
     random_state : int, default=None
         Start of "em", start and order of "sgd".
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -152,16 +148,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.noise_variance = noise_variance
-        self.prior_variance = prior_variance
-        self.posterior = posterior
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _width(self) -> float | None:
         """:math:`s^2` of a restricted posterior, None for the exact one."""

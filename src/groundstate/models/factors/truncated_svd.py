@@ -48,10 +48,6 @@ class TruncatedSVD(ClassNamePrefixFeaturesOutMixin, LinearCodes):
     random_state : int, default=None
     tol : float, default=0
         Of "arpack".
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -96,15 +92,7 @@ class TruncatedSVD(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.algorithm = algorithm
-        self.n_iter = n_iter
-        self.n_oversamples = n_oversamples
-        self.power_iteration_normalizer = power_iteration_normalizer
-        self.random_state = random_state
-        self.tol = tol
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _min_rows(self) -> int:
         return 2

@@ -90,10 +90,6 @@ class Whitener(OneToOneFeatureMixin, LinearCodes):
         principal axes; :math:`L^{-1}` with :math:`\Sigma = LL^\top`, feature after feature.
     eps : float, default=0
         Added to every variance. With 0, directions without variance have the code 0.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -121,10 +117,7 @@ class Whitener(OneToOneFeatureMixin, LinearCodes):
     def __init__(
         self, method: str = "zca", *, eps: float = 0.0, device: Any = None, callbacks: Any = None
     ) -> None:
-        self.method = method
-        self.eps = eps
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _min_rows(self) -> int:
         return 2

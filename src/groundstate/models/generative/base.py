@@ -22,10 +22,12 @@ from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.base import EnergyEstimator
 from groundstate.models.generative.coding import Coding
+from groundstate.models.generative.completion import impute
 from groundstate.models.generative.condition import Condition
 from groundstate.models.generative.filling import filled
-from groundstate.models.generative.questions import Questions
+from groundstate.models.generative.questions import infer
 from groundstate.models.generative.shapes import Shapes, as_given, flattened
 from groundstate.models.tables.categories import Categories
 from groundstate.models.validation import validate_data
@@ -34,7 +36,7 @@ BLOCK = 2**22  # numbers of the rows that are drawn or answered at once
 PLACES = 8  # in the cell of a dequantised row at which its density is taken
 
 
-class GenerativeEstimator(Questions):
+class GenerativeEstimator(EnergyEstimator):
     r"""Base of all models that generate, :math:`p(x) \propto e^{-e(x)}` or :math:`p(x \mid y)`.
 
     Parameters
@@ -75,6 +77,7 @@ class GenerativeEstimator(Questions):
     event_shape_: tuple[int, ...]
     _shapes: Shapes
     _given_weight: Any = None
+    impute, infer = impute, infer
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

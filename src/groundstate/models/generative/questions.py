@@ -11,74 +11,67 @@ from sklearn.utils.validation import check_is_fitted
 from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
 from groundstate.models.base import EnergyEstimator
-from groundstate.models.generative.completion import impute, inferred_x
+from groundstate.models.generative.completion import inferred_x
 
 
-class Questions(EnergyEstimator):
-    """What is asked of a fitted generator beside draws and densities."""
+def infer(
+    self: Any,
+    observed: Mapping[str, Any],
+    free: str | tuple[str, ...],
+    mode: Literal["min", "marginal", "sample"] = "min",
+    *,
+    n: int = 1,
+    T: float = 1.0,
+    random_state: Any = None,
+) -> Any:
+    """Fix what is observed and minimise, marginalise or sample the rest.
 
-    _density: Any
-    condition_: Any
+    Parameters
+    ----------
+    observed : ``"x"`` rows, with NaN for the cells that are free; ``"y"`` labels or values;
+        ``"z"`` codes
+    free : "x", "y" or "z"
+    mode : ``"min"`` (best values), ``"marginal"`` (free energy) or ``"sample"``
+    n : draws, for ``mode="sample"``
+    T : temperature
 
-    impute = impute
+    Returns
+    -------
+    best values ``(B, ...)``, free energies ``(B,)`` or draws ``(n, B, ...)``
+    """
+    check_is_fitted(self, "energy_")
+    names = (free,) if isinstance(free, str) else tuple(free)
+    rows = observed.get("x")
+    answered = mode == "sample" or (mode == "min" and rows is not None)
+    if names == ("x",) and answered and observed.get("z") is None:
+        return inferred_x(self, observed, mode, n, T, random_state)
+    if names == ("y",) and self.condition_ is not None and rows is not None:
+        return inferred_y(self, rows, mode, n, T, random_state)
+    return EnergyEstimator.infer(self, observed, free, mode, n=n, T=T, random_state=random_state)
 
-    def infer(
-        self,
-        observed: Mapping[str, Any],
-        free: str | tuple[str, ...],
-        mode: Literal["min", "marginal", "sample"] = "min",
-        *,
-        n: int = 1,
-        T: float = 1.0,
-        random_state: Any = None,
-    ) -> Any:
-        """Fix what is observed and minimise, marginalise or sample the rest.
 
-        Parameters
-        ----------
-        observed : ``"x"`` rows, with NaN for the cells that are free; ``"y"`` labels or values;
-            ``"z"`` codes
-        free : "x", "y" or "z"
-        mode : ``"min"`` (best values), ``"marginal"`` (free energy) or ``"sample"``
-        n : draws, for ``mode="sample"``
-        T : temperature
-
-        Returns
-        -------
-        best values ``(B, ...)``, free energies ``(B,)`` or draws ``(n, B, ...)``
-        """
-        check_is_fitted(self, "energy_")
-        names = (free,) if isinstance(free, str) else tuple(free)
-        rows = observed.get("x")
-        answered = mode == "sample" or (mode == "min" and rows is not None)
-        if names == ("x",) and answered and observed.get("z") is None:
-            return inferred_x(self, observed, mode, n, T, random_state)
-        if names == ("y",) and self.condition_ is not None and rows is not None:
-            return self._inferred_y(rows, mode, n, T, random_state)
-        return super().infer(observed, free, mode, n=n, T=T, random_state=random_state)
-
-    def _inferred_y(self, X: Any, mode: str, n: int, T: float, random_state: Any) -> Any:
-        """:math:`p(y \\mid x) \\propto p(y)\\,p(x \\mid y)` over what y was in training."""
-        x, home = self._rows(X)
-        seen = self.condition_
-        assert seen is not None
-        contexts, logs = seen.all_contexts(x)
-        with answering(self.energy_, x):
-            joint = torch.stack(
-                [
-                    self._density(x, c.expand(len(x), -1)) + p
-                    for c, p in zip(contexts, logs, strict=True)
-                ],
-                1,
-            )  # (B, m)
-        if mode == "marginal":
-            return home.give(-T * torch.logsumexp(joint / T, 1))
-        values = seen.classes
-        if values is None:
-            values = seen.contexts * seen.scale + seen.mean
-            values = values[:, 0] if seen.flat else values
-        if mode == "min":
-            return home.give(values[joint.argmax(1).cpu().numpy()])
-        generator = Key.of(random_state).torch(x.device)
-        at = torch.multinomial((joint / T).softmax(1), n, True, generator=generator).T
-        return home.give(values[at.cpu().numpy()])
+def inferred_y(self: Any, X: Any, mode: str, n: int, T: float, random_state: Any) -> Any:
+    """:math:`p(y \\mid x) \\propto p(y)\\,p(x \\mid y)` over what y was in training."""
+    x, home = self._rows(X)
+    seen = self.condition_
+    assert seen is not None
+    contexts, logs = seen.all_contexts(x)
+    with answering(self.energy_, x):
+        joint = torch.stack(
+            [
+                self._density(x, c.expand(len(x), -1)) + p
+                for c, p in zip(contexts, logs, strict=True)
+            ],
+            1,
+        )  # (B, m)
+    if mode == "marginal":
+        return home.give(-T * torch.logsumexp(joint / T, 1))
+    values = seen.classes
+    if values is None:
+        values = seen.contexts * seen.scale + seen.mean
+        values = values[:, 0] if seen.flat else values
+    if mode == "min":
+        return home.give(values[joint.argmax(1).cpu().numpy()])
+    generator = Key.of(random_state).torch(x.device)
+    at = torch.multinomial((joint / T).softmax(1), n, True, generator=generator).T
+    return home.give(values[at.cpu().numpy()])

@@ -24,23 +24,28 @@ from groundstate.models.arrays import unwrap
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.traits import Traits
 
-DISTANCES: dict[str, list[Any]] = {
-    "n_components": [Interval(Integral, 1, None, closed="left")],
-    "metric": [str, callable],
-    "metric_params": [dict, None],
-    "device": "no_validation",  # type: ignore[dict-item]
-    "callbacks": "no_validation",  # type: ignore[dict-item]
-}
-
 
 class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
     r"""A place :math:`y_i` for each row of one table; a new row goes where its energy is lowest.
+
+    Parameters
+    ----------
+    n_components : int
+    metric : str or callable
+        Also "manhattan", "cosine" and others of `groundstate.NearestNeighbors`, or "precomputed": X
+        then holds the distances between all rows.
+    metric_params : dict
 
     Attributes
     ----------
     embedding_ : (n_samples, n_components) array
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "metric": [str, callable],
+        "metric_params": [dict, None],
+    }
     traits = Traits(space={"n_components": settings.Whole(1, 3)})
     _accept_sparse: ClassVar[bool | str] = "dense"
     _places_known_rows: ClassVar[bool] = False  # whether the energy is least at the places of a fit

@@ -14,7 +14,7 @@ from groundstate.energy.latent.embedding.strain import StrainEnergy
 from groundstate.learn.solvers.latent.embedding.scaling import ClassicalScaling
 from groundstate.math.manifold.scaling import double_centred
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import DISTANCES, EnergyEmbedding
+from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.registry import models
 
 
@@ -32,17 +32,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     Parameters
     ----------
-    n_components : int, default=2
-    metric : str or callable, default="euclidean"
-        Also "manhattan", "cosine" and others of `groundstate.NearestNeighbors`, or "precomputed": X
-        then holds the distances between all rows.
-    metric_params : dict, default=None
     add_constant : bool, default=False
         Add the least constant to all distances that makes them Euclidean (Cailliez).
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -72,7 +63,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     _places_known_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DISTANCES,
         "add_constant": ["boolean"],
     }
 
@@ -86,12 +76,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.metric = metric
-        self.metric_params = metric_params
-        self.add_constant = add_constant
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         n = len(X) if weight is None else int(weight.sum())

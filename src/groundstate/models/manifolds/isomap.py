@@ -19,7 +19,7 @@ from groundstate.math.manifold.quality import residual_variance
 from groundstate.math.manifold.scaling import double_centred, top_of_centred
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import DISTANCES, EnergyEmbedding
+from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -46,7 +46,6 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     n_neighbors : int or None, default=5
     radius : float or None, default=None
         Join rows at most this far apart, in place of ``n_neighbors=None``.
-    n_components : int, default=2
     n_landmarks : int, "auto" or None, default=None
         Paths from so many rows, far from each other, in place of all; "auto" is
         ``max(200, 20 * n_components)``. Memory is n × m in place of n × n.
@@ -58,17 +57,11 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         Accepted for scikit-learn's sake; the search is exact.
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
-    metric : str or callable, default="minkowski"
     p : float, default=2
         Exponent of the Minkowski metric.
-    metric_params : dict, default=None
     on_disconnected : {"connect", "largest", "error"}, default="connect"
         What to do with a graph in parts: join the nearest rows of different parts, and warn; lay out
         the largest part, with NaN for the others; or refuse.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -94,7 +87,6 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     _places_known_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DISTANCES,
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "radius": [Interval(Real, 0, None, closed="both"), None],
         "n_landmarks": [
@@ -130,22 +122,7 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.n_components = n_components
-        self.n_landmarks = n_landmarks
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.path_method = path_method
-        self.neighbors_algorithm = neighbors_algorithm
-        self.n_jobs = n_jobs
-        self.metric = metric
-        self.p = p
-        self.metric_params = metric_params
-        self.on_disconnected = on_disconnected
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         if self.n_neighbors is not None and self.radius is not None:

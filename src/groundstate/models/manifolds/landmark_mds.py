@@ -13,7 +13,7 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.latent.embedding.strain import StrainEnergy
 from groundstate.learn.solvers.latent.embedding.scaling import ClassicalScaling
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import DISTANCES, EnergyEmbedding
+from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.registry import models
 
 
@@ -31,16 +31,8 @@ class LandmarkMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     Parameters
     ----------
-    n_components : int, default=2
     n_landmarks : int or None, default=None
         None is ``max(100, 10 * n_components)``.
-    metric : str or callable, default="euclidean"
-        Also "manhattan", "cosine" and others of `groundstate.NearestNeighbors`, or "precomputed".
-    metric_params : dict, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -62,7 +54,6 @@ class LandmarkMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     _places_known_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DISTANCES,
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -76,12 +67,7 @@ class LandmarkMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.n_landmarks = n_landmarks
-        self.metric = metric
-        self.metric_params = metric_params
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         n = len(X) if weight is None else int(weight.sum())

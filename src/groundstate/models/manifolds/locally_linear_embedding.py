@@ -34,7 +34,6 @@ class LocallyLinearEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     Parameters
     ----------
     n_neighbors : int, default=5
-    n_components : int, default=2
     reg : float, default=1e-3
         Of the weights, relative to the spread of the neighbours.
     eigen_solver : {"auto", "arpack", "dense"}, default="auto"
@@ -55,8 +54,6 @@ class LocallyLinearEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None
         Where new rows are placed; the map itself is laid out on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -82,7 +79,6 @@ class LocallyLinearEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     metric = "euclidean"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "reg": [Interval(Real, 0, None, closed="left")],
         "eigen_solver": [StrOptions({"auto", "arpack", "dense"})],
         "tol": [Interval(Real, 0, None, closed="left")],

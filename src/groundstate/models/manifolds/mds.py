@@ -17,7 +17,7 @@ from groundstate.energy.latent.embedding.stress import StressEnergy
 from groundstate.learn.solvers.latent.embedding.smacof import Smacof
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import DISTANCES, EnergyEmbedding
+from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.registry import models
 
 
@@ -37,7 +37,6 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     Parameters
     ----------
-    n_components : int, default=2
     metric_mds : bool, default=True
     n_init : int, default=1
         Starts of ``init="random"``; the map of least stress is kept.
@@ -50,17 +49,10 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
     random_state : int, default=None
-    metric : str or callable, default="euclidean"
-        Also "manhattan", "cosine" and others of `groundstate.NearestNeighbors`, or "precomputed".
-    metric_params : dict, default=None
     weights : array (n_samples, n_samples), default=None
         Of the pairs; a pair of weight zero, say a missing distance, does not count.
     normalized_stress : bool or "auto", default="auto"
         Whether ``stress_`` is relative; "auto" does so for ``metric_mds=False``.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -81,7 +73,6 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DISTANCES,
         "metric_mds": ["boolean"],
         "init": [StrOptions({"random", "classical_mds"}), "array-like"],
         "eps": [Interval(Real, 0.0, None, closed="left")],
@@ -108,21 +99,7 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.metric_mds = metric_mds
-        self.n_init = n_init
-        self.init = init
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.eps = eps
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.metric = metric
-        self.metric_params = metric_params
-        self.weights = weights
-        self.normalized_stress = normalized_stress
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, init: Any = None) -> Any:
         """Lay out the map; ``init``, coordinates to start from, goes before the parameter."""

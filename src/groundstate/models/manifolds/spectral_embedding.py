@@ -39,7 +39,6 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     Parameters
     ----------
-    n_components : int, default=2
     affinity : str or callable, default="nearest_neighbors"
         The weights: one for the nearest rows (half, where only one of two is near to the other);
         "rbf", :math:`e^{-\gamma\|x_i - x_j\|^2}`; "precomputed", X itself;
@@ -59,8 +58,6 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None
         Where new rows are placed; the map itself is laid out on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -93,7 +90,6 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     _accept_sparse: ClassVar[bool | str] = "dense"
     metric = "euclidean"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "affinity": [StrOptions({"nearest_neighbors", "rbf", *GIVEN}), callable],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "random_state": ["random_state"],

@@ -19,7 +19,7 @@ from groundstate.math.manifold.descent import Schedule
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import DISTANCES, EnergyEmbedding
+from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -42,7 +42,6 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     Parameters
     ----------
-    n_components : int, default=2
     perplexity : float, default=30
         How many neighbours a row has, roughly; less than the number of rows.
     early_exaggeration : float, default=12
@@ -52,9 +51,6 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     max_iter : int, default=1000
     n_iter_without_progress : int, default=300
     min_grad_norm : float, default=1e-7
-    metric : str or callable, default="euclidean"
-        Also "cosine", "manhattan" and others of `groundstate.NearestNeighbors`, or "precomputed".
-    metric_params : dict, default=None
     init : {"pca", "random"} or array (n_samples, n_components), default="pca"
         "pca" keeps more of the large arrangement, scaled to a standard deviation of 1e-4.
     verbose : int, default=0
@@ -75,8 +71,6 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         rows of many dimensions, which are all equally far away, get neighbours.
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn, called every 50 steps.
 
@@ -101,7 +95,6 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     traits = Traits(space={"perplexity": settings.Real(5.0, 50.0, log=True)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DISTANCES,
         "perplexity": [Interval(Real, 0, None, closed="neither")],
         "early_exaggeration": [Interval(Real, 1, None, closed="left")],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -140,26 +133,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.early_exaggeration = early_exaggeration
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.n_iter_without_progress = n_iter_without_progress
-        self.min_grad_norm = min_grad_norm
-        self.metric = metric
-        self.metric_params = metric_params
-        self.init = init
-        self.verbose = verbose
-        self.random_state = random_state
-        self.method = method
-        self.angle = angle
-        self.kernel = kernel
-        self.dof = dof
-        self.distance_power = distance_power
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         n = len(X) if weight is None else int(weight.sum())

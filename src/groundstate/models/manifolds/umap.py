@@ -20,7 +20,7 @@ from groundstate.math.manifold.fuzzy import fuzzy_graph, membership_curve
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import DISTANCES, EnergyEmbedding, memory_of
+from groundstate.models.manifolds.base import EnergyEmbedding, memory_of
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -46,9 +46,6 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     ----------
     n_neighbors : int, default=15
         Rows of a neighbourhood, the row itself counted: few show detail, many the large arrangement.
-    n_components : int, default=2
-    metric : str or callable, default="euclidean"
-        Also "cosine", "manhattan" and others of `groundstate.NearestNeighbors`, or "precomputed".
     metric_kwds : dict, default=None
         Parameters of the metric.
     n_epochs : int, default=None
@@ -113,7 +110,6 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     _runs_on = "answers"
     _store_private: ClassVar[tuple[str, ...]] = ("_levels", "_order")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: rule for name, rule in DISTANCES.items() if name != "metric_params"},
         "n_neighbors": [Interval(Integral, 2, None, closed="left")],
         "metric_kwds": [dict, None],
         "n_epochs": [Interval(Integral, 0, None, closed="left"), None],

@@ -93,16 +93,7 @@ class LMNN(LinearMetricLearner):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.init = init
-        self.regularization = regularization
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         solver = LargeMargin(

@@ -77,10 +77,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, EnergyTransformer)
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.cov = cov
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

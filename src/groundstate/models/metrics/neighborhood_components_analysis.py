@@ -50,10 +50,6 @@ class NeighborhoodComponentsAnalysis(LinearMetricLearner):
         Above zero, a progress bar, and a warning where ``max_iter`` was not enough.
     random_state : int, default=None
         Of ``init="random"``.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -99,16 +95,7 @@ class NeighborhoodComponentsAnalysis(LinearMetricLearner):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.warm_start = warm_start
-        self.max_iter = max_iter
-        self.tol = tol
-        self.callback = callback
-        self.verbose = verbose
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         solver = NeighborhoodComponents(self._start(X), self.max_iter, self.tol, self.callback)

@@ -53,9 +53,7 @@ class RCA(LinearMetricLearner):
     def __init__(
         self, n_components: int | None = None, *, device: Any = None, callbacks: Any = None
     ) -> None:
-        self.n_components = n_components
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         return Plan(energy=self._energy(X), rule=Naive(), solver=RelevantComponents())

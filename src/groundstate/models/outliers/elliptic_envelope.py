@@ -94,13 +94,7 @@ class EllipticEnvelope(OutlierMixin, EnergyEstimator):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.store_precision = store_precision
-        self.assume_centered = assume_centered
-        self.support_fraction = support_fraction
-        self.contamination = contamination
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _min_rows(self) -> int:
         return 2

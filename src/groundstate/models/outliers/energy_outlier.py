@@ -66,9 +66,7 @@ class EnergyOutlier(OutlierMixin, EnergyEstimator):
     def __init__(
         self, estimator: Any = None, *, contamination: float = 0.1, callbacks: Any = None
     ) -> None:
-        self.estimator = estimator
-        self.contamination = contamination
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

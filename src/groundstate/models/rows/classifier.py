@@ -22,7 +22,7 @@ from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyClassifier
-from groundstate.models.rows.kinds import check_form
+from groundstate.models.rows.kinds import check_form, tagged
 from groundstate.models.traits import Traits
 
 CHUNK = 1024  # rows answered at once
@@ -101,11 +101,7 @@ class RowClassifier(EnergyClassifier):
         self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = self.rows == "text"
-        tags.input_tags.three_d_array = self.rows in ("image", "sequence")
-        return tags
+        return tagged(super().__sklearn_tags__(), self.rows)
 
     # --- what a preset fills in ----------------------------------------------------------
 

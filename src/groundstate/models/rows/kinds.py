@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
 
@@ -38,6 +39,14 @@ from groundstate.errors import DataError, ShapeError
 from groundstate.models.arrays import Home, unwrap
 
 TABLE = "table"
+
+
+def tagged(tags: Tags, rows: str) -> Tags:
+    """scikit-learn's tags of an estimator whose rows are no tables."""
+    tags.input_tags.two_d_array = False
+    tags.input_tags.string = rows == "text"
+    tags.input_tags.three_d_array = rows in ("image", "sequence")
+    return tags
 
 
 @dataclass(frozen=True)

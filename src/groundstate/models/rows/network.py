@@ -31,7 +31,7 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import network_members
 from groundstate.models.networks.seeds import common_seed, init_key, order_key
-from groundstate.models.rows.kinds import check_form
+from groundstate.models.rows.kinds import check_form, tagged
 from groundstate.models.rows.making import make_network
 from groundstate.models.traits import Traits
 
@@ -146,11 +146,7 @@ class RowNetwork(EnergyEstimator):
     _partial: bool = False
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = self.rows == "text"
-        tags.input_tags.three_d_array = self.rows in ("image", "sequence")
-        return tags
+        return tagged(super().__sklearn_tags__(), self.rows)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters; ``deep`` names the settings of the network one by one as well."""

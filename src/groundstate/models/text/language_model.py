@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -30,7 +30,7 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.rows.network import RowNetwork, pieces
 from groundstate.models.text.generation import Generates
-from groundstate.models.text.vocabulary import tokenizer_of
+from groundstate.models.text.vocabulary import TRANSFORMER, tokenizer_of
 from groundstate.models.traits import Traits
 from groundstate.nn.attention.embed import POSITIONS
 from groundstate.nn.attention.pretrained import load_gpt2
@@ -103,12 +103,7 @@ class LanguageModel(Generates, RowNetwork):
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "context": [Interval(Integral, 1, None, closed="left")],
-        "tokenizer": [str, Path, Tokenizer],
-        "vocab_size": [Interval(Integral, 1, None, closed="left"), None],
-        "dim": [Interval(Integral, 1, None, closed="left")],
-        "layers": [Interval(Integral, 1, None, closed="left")],
-        "heads": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
+        **TRANSFORMER,
         "positions": [StrOptions(set(POSITIONS))],
         "stride": [Interval(Integral, 1, None, closed="left"), None],
     }

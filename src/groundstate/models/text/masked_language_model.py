@@ -27,7 +27,7 @@ from groundstate.learn.base import History, Rule
 from groundstate.learn.rules.masked import MaskedTokens
 from groundstate.models import settings
 from groundstate.models.rows.network import RowNetwork, pieces
-from groundstate.models.text.vocabulary import tokenizer_of
+from groundstate.models.text.vocabulary import TRANSFORMER, tokenizer_of
 from groundstate.models.traits import Traits
 from groundstate.nn.attention.pretrained import load_bert
 from groundstate.nn.text.heads import FillsGaps, encode
@@ -96,13 +96,7 @@ class MaskedLanguageModel(RowNetwork):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "nsp": ["boolean"],
         "context": [Interval(Integral, 5, None, closed="left")],
-        "tokenizer": [str, Path, Tokenizer],
-        "vocab_size": [Interval(Integral, 1, None, closed="left"), None],
-        "lowercase": ["boolean"],
-        "dim": [Interval(Integral, 1, None, closed="left")],
-        "layers": [Interval(Integral, 1, None, closed="left")],
-        "heads": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
+        **TRANSFORMER,
         "mask_rate": [Interval(Real, 0, 1, closed="neither")],
     }
     nsp: bool

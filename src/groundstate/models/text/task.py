@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from pathlib import Path
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
@@ -15,7 +14,7 @@ from groundstate.energy.spaces import Space, TokenSequence
 from groundstate.models.rows.network import RowNetwork
 from groundstate.models.text.masked_language_model import FIRST, LAST, SPECIAL
 from groundstate.models.text.pretrained import Base, base_of
-from groundstate.models.text.vocabulary import tokenizer_of
+from groundstate.models.text.vocabulary import TRANSFORMER, tokenizer_of
 from groundstate.models.traits import Traits
 
 
@@ -48,13 +47,7 @@ class TextNetwork(RowNetwork):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "base": "no_validation",
         "context": [Interval(Integral, 3, None, closed="left")],
-        "tokenizer": [str, Path, Tokenizer],
-        "vocab_size": [Interval(Integral, 1, None, closed="left"), None],
-        "lowercase": ["boolean"],
-        "dim": [Interval(Integral, 1, None, closed="left")],
-        "layers": [Interval(Integral, 1, None, closed="left")],
-        "heads": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
+        **TRANSFORMER,
     }
     base: Any
     context: int

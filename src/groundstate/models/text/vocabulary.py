@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.compute.reduce import current
 from groundstate.compute.rows import Texts, hashes
 from groundstate.data.text.hub import LEARNED
 from groundstate.data.text.tokenizer import KINDS, Tokenizer
+
+TRANSFORMER: dict[
+    str, list[Any]
+] = {  # constraints of the parameters that all transformers of texts have
+    "tokenizer": [str, Path, Tokenizer],
+    "vocab_size": [Interval(Integral, 1, None, closed="left"), None],
+    "lowercase": ["boolean"],
+    "dim": [Interval(Integral, 1, None, closed="left")],
+    "layers": [Interval(Integral, 1, None, closed="left")],
+    "heads": [Interval(Integral, 1, None, closed="left")],
+    "dropout": [Interval(Real, 0, 1, closed="left")],
+}
 
 
 def tokenizer_of(

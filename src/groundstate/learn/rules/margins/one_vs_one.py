@@ -7,7 +7,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
-from groundstate.learn.rules.common import pick
+from groundstate.learn.rules.common import against_classes, pick
 from groundstate.registry import rules
 
 
@@ -50,13 +50,7 @@ class OneVsOne(Rule):
         return torch.where(sign != 0, (m - sign * f).clamp(min=0), 0.0).sum(1)
 
     def reason_against(self, energy: Energy, batch: Batch) -> str | None:
-        if "y" not in energy.spaces or energy.ability("table", "y") is None:
-            return "it has no table of class energies, which are compared two by two"
-        if "y" not in batch:
-            return "the batch holds no 'y', which the rule contrasts"
-        if self.latents(energy, batch):
-            return "it has latent variables; use Margin, which sums or minimises them out"
-        return None
+        return against_classes(self, energy, batch, "are compared two by two")
 
     def forward(
         self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
-from groundstate.learn.rules.common import terms_of
+from groundstate.learn.rules.common import against_classes, terms_of
 from groundstate.math.losses import Hinge, LogLoss, PointLoss, ResidualLoss, SquaredHinge
 from groundstate.registry import rules
 
@@ -49,13 +49,7 @@ class OneVsRestLoss(Rule):
         return self.loss.value(score, target).sum(1)
 
     def reason_against(self, energy: Energy, batch: Batch) -> str | None:
-        if "y" not in energy.spaces or energy.ability("table", "y") is None:
-            return "it has no table of class energies, which each class needs against the rest"
-        if "y" not in batch:
-            return "the batch holds no 'y', which the rule contrasts"
-        if self.latents(energy, batch):
-            return "it has latent variables; use Margin, which sums or minimises them out"
-        return None
+        return against_classes(self, energy, batch, "each class needs against the rest")
 
     def forward(
         self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None

@@ -128,13 +128,13 @@ class Laplace:
 
     Parameters
     ----------
-    kernel : where the search for the parameters starts
+    kernel : where the search for the parameters starts; None takes the energy's
     search : how it goes on
     max_iter : Newton steps to a mode at most
     warm : start Newton's steps at the last mode
     """
 
-    kernel: Kernel
+    kernel: Kernel | None = None
     search: Evidence = DEFAULT
     max_iter: int = 100
     warm: bool = False
@@ -142,6 +142,8 @@ class Laplace:
     def reason_against(self, problem: Problem) -> str | None:
         if not isinstance(problem.energy, LaplaceEnergy | LaplaceClassEnergy):
             return "it is for classes from a Gaussian process"
+        if self.kernel is None and not isinstance(problem.energy, LaplaceEnergy):
+            return "the energy has no kernel of its own; pass Laplace(kernel)"
         if not problem.is_resident or set(problem.names) != {"x", "y"} or problem.penalty:
             return "it needs resident x and y and no penalty"
         return None
@@ -149,6 +151,10 @@ class Laplace:
     def run(self, problem: Problem) -> History:
         start = time.perf_counter()
         energy, x, y = problem.energy, problem.resident["x"], problem.resident["y"]
+        kernel = self.kernel
+        if kernel is None:
+            assert isinstance(energy, LaplaceEnergy)
+            kernel = energy.kernel
         history = History(solver="Laplace", converged=True, stop="gradient")
         with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
             values = []
@@ -156,14 +162,14 @@ class Laplace:
             for m, (rows, label) in enumerate(tasks(energy, y)):
                 w = problem.sample_weight
                 own = None if w is None else w[rows]
-                field = Field(x[rows], label, own, self.kernel)
+                field = Field(x[rows], label, own, kernel)
                 one = (
                     energy
                     if isinstance(energy, LaplaceEnergy)
-                    else LaplaceEnergy(x.shape[1], self.kernel)
+                    else LaplaceEnergy(x.shape[1], kernel)
                 )
                 with for_factors(len(field.x), x.device):
-                    values.append(self._learn(one, field, problem.key.fold("member", m)))
+                    values.append(self._learn(one, field, kernel, problem.key.fold("member", m)))
                 members.append(one)
             if isinstance(energy, LaplaceClassEnergy):
                 energy.members = nn.ModuleList(members)
@@ -174,8 +180,8 @@ class Laplace:
         history.n_iter = 1
         return history
 
-    def _learn(self, energy: LaplaceEnergy, field: Field, key: Key) -> float:
-        theta, bounds = self.kernel.theta, self.kernel.bounds
+    def _learn(self, energy: LaplaceEnergy, field: Field, kernel: Kernel, key: Key) -> float:
+        theta, bounds = kernel.theta, kernel.bounds
         last: list[Tensor | None] = [None]
 
         def objective(at: F64) -> tuple[float, F64]:
@@ -197,7 +203,7 @@ class Laplace:
             found = [self.search.minimise(objective, at, bounds) for at in starts]
             theta = min(found, key=lambda pair: pair[1])[0]
         mode, _ = field.evidence(theta, self.max_iter, last[0], slope=False)
-        energy.observe(self.kernel.clone_with_theta(theta), field.x, mode.g, mode.s)
+        energy.observe(kernel.clone_with_theta(theta), field.x, mode.g, mode.s)
         return mode.value
 
 
