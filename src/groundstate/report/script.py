@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pprint import pformat
 from typing import Any
 
@@ -52,7 +53,9 @@ def reproduce_script(facts: dict[str, Any], settings: Any, source: str) -> str:
                  "params", "quick", "thorough"):  # fmt: skip
         value = getattr(settings, name)
         if value != getattr(type(settings)(), name):
-            asked[name] = value
+            asked[name] = (
+                os.path.abspath(value) if name == "test" and isinstance(value, str) else value
+            )
     return _TEMPLATE.format(
         settings=pformat(asked, sort_dicts=False), target=target, sha=facts["data"]["hash"],
         source=source,

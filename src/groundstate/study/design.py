@@ -96,8 +96,9 @@ def _one_repeat(models: Mapping[str, Any], size: Size, folds: int, tune: int) ->
     return folds * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
 
 
-def first_candidate(models: Mapping[str, Any], size: Size) -> str:
-    """The candidate of the first answer: the first of the list that is quick, or the quickest.
+def first_candidate(models: Mapping[str, Any], size: Size) -> str | None:
+    """The candidate of the first answer: the first of the list that is quick, or the quickest; None
+    where there is only the constant answer.
 
     Of the short lists that is a linear model, which takes moments also where no loop has been
     compiled yet.
@@ -108,7 +109,7 @@ def first_candidate(models: Mapping[str, Any], size: Size) -> str:
     """
     names = [name for name in models if name != "dummy"]
     quick = [name for name in names if size.of(models[name]) <= _QUICK]
-    return (quick or sorted(names, key=lambda name: size.of(models[name])))[0]
+    return next(iter(quick or sorted(names, key=lambda name: size.of(models[name]))), None)
 
 
 class HeldRows:

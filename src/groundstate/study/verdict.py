@@ -156,7 +156,7 @@ def _alone(facts: dict[str, Any]) -> bool:
 def _compared_models(facts: dict[str, Any]) -> list[str]:
     """Models in the race, without the constant answer and those that were left out or failed."""
     entries = facts["candidates"]["entries"]
-    return [e["name"] for e in entries if e["name"] != DUMMY and e["score"] is not None]
+    return [e["name"] for e in entries if e["name"] != DUMMY and e.get("score", 0.0) is not None]
 
 
 def _rare(facts: dict[str, Any]) -> str:

@@ -95,9 +95,10 @@ def _columns(table: Table) -> Iterator[Finding]:
             yield Finding(
                 "missing",
                 severity,
-                f"{share:.1%} of {column.name!r} is missing; it is "
-                f"{'filled with the median' if column.kind == 'numeric' else 'a value of its own'} or "
-                "marked, both learned from training rows",
+                f"{share:.1%} of {column.name!r} is missing; it is filled with the median or marked, "
+                "both learned from training rows"
+                if column.kind == "numeric"
+                else f"{share:.1%} of {column.name!r} is missing, which is a value of its own",
                 share,
                 (column.name,),
             )

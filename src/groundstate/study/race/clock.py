@@ -102,9 +102,9 @@ class Clock:
     ) -> Iterator[None]:
         """Raise `OutOfTime` inside the block when that share of the time left is over.
 
-        At least and at most so many seconds are given, where there is a budget. What ran into
-        an import or a compilation, which happen once,
-        has the same time again after it, as far as there is some left.
+        At least and at most so many seconds are given, where there is a budget. What ran into an
+        import or a compilation, which happen once, has the same time again after it, as far as there
+        is some left.
 
         Outside the main thread, where no alarm can be set, only before the block.
         """

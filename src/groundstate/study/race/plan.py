@@ -9,6 +9,32 @@ from groundstate.study.design import Size
 from groundstate.study.race import names
 
 PART = 20  # fits that a part of the evidence takes, about
+_SLOWEST = 5.0  # times as long as nominal that fits are expected to take at most
+_NOMINAL = 0.1  # nominal seconds that are believed until that many were measured
+
+
+class Pace:
+    """How long nominal seconds of fits take here, beside preparing the columns.
+
+    Examples
+    --------
+    >>> pace = Pace()
+    >>> pace.saw(1.0, 2.1)
+    >>> pace.of(3.0)
+    6.0
+    """
+
+    def __init__(self) -> None:
+        self.nominal = self.measured = _NOMINAL
+
+    def saw(self, nominal: float, seconds: float) -> None:
+        """A fit of so many nominal seconds took so many."""
+        self.nominal += nominal
+        self.measured += max(seconds, 0.0)
+
+    def of(self, nominal: float) -> float:
+        """Seconds to expect; never less than nominal, and not much more by few fits."""
+        return min(max(self.measured / self.nominal, 1.0), _SLOWEST) * nominal
 
 
 def nominal_parts(

@@ -11,7 +11,7 @@ from groundstate.study.progress import Watch
 from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.field import Entrant, Race
 
-_SHARE, _SECONDS = 0.2, 2.0  # of the time left for a simple model, and the least
+_SHARE = 0.2  # of the time left, for a simple model
 
 
 def twins_of(task: str, candidates: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def enter_simple(race: Race, twins: Mapping[str, str], clock: Clock, watch: Watc
         if who == DUMMY or who in twins:
             continue
         try:
-            with clock.limit(_SHARE, _SECONDS), watch("simple models to compare with"):
+            with clock.limit(_SHARE), watch("simple models to compare with"):
                 race.run({who: Entrant(base, who)})
         except OutOfTime:
             late.append(who)

@@ -39,8 +39,9 @@ from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.evidence import explained, refitted, with_curves
 from groundstate.study.race.field import Entrant, Race, race_of
 from groundstate.study.race.judged import Judged, told
+from groundstate.study.race.laps import all_laps, lap_seconds
 from groundstate.study.race.looks import on_folds, on_test_rows
-from groundstate.study.race.plan import PART, nominal_parts
+from groundstate.study.race.plan import PART, Pace, nominal_parts
 from groundstate.study.race.settings import try_settings
 from groundstate.study.race.simple import enter_constant, enter_simple, twins_of
 from groundstate.study.selection import Developed, Tuned
@@ -48,9 +49,8 @@ from groundstate.study.tuning import Search, tuned_by
 
 _ONE, _CANDIDATE = 0.5, 0.4  # of the time left, for a part, a candidate
 _REFIT = 1.5  # a fit to all rows takes that many times one to a fold's
-_SLOWEST = 5.0  # times as long as nominal that fits are expected to take at most
-_NOMINAL = 0.1  # nominal seconds that are believed until that many were measured
 _FIRST_SECONDS = 10.0  # the least of the first candidate
+_ANSWER = 5.0  # seconds that an answer takes before one was timed: a fit, intervals, the report
 _FOR_TIME = "a longer --budget, or --thorough"
 NO_TIME = "there was no time for it"
 
@@ -82,8 +82,7 @@ class Stages:
     skipped: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     models: dict[str, Any] = field(default_factory=dict)
-    nominal: float = _NOMINAL
-    measured: float = _NOMINAL
+    pace: Pace = field(default_factory=Pace)
 
     def __iter__(self) -> Iterator[Assessment]:
         question, settings = self.question, self.question.settings
@@ -117,11 +116,6 @@ class Stages:
 
     # --- selection ---------------------------------------------------------------------------
 
-    @property
-    def pace(self) -> float:
-        """Seconds that a nominal second of a fit takes here, beside preparing the columns."""
-        return float(np.clip(self.measured / self.nominal, 1.0, _SLOWEST))
-
     def _workers(self, seconds: float) -> int:
         return self.n_jobs or usual_workers(seconds, self.whole)
 
@@ -138,12 +132,14 @@ class Stages:
         everyone = [name for name in self.candidates if name != DUMMY]
         first = first_candidate(self.candidates, self.size)
         self.eligible = {DUMMY}
-        self.twins = twins_of(self.question.task, self.candidates, [first])
+        self.twins = twins_of(self.question.task, self.candidates, [first] if first else [])
         enter_constant(self.race, self.candidates[DUMMY])
-        self._enter(first, first=True)
+        if first is not None:
+            self._enter(first, first=True)
         self.race.name_twins(self.twins)
         rest = [name for name in everyone if name != first]
-        if rest or (self.search is not None and not self.quick):
+        more = rest or (self.search is not None and not self.quick)
+        if more and self.clock.allows(_ANSWER):  # else the first answer is the last
             yield self._interim(names.FIRST)
         late = enter_simple(self.race, self.twins, self.clock, self.watch)
         if late:
@@ -173,7 +169,7 @@ class Stages:
         folds = len(self.race.splits)
         least = _FIRST_SECONDS if first else 0.0
         try:
-            expected = folds * (prepared + self.pace * nominal)
+            expected = folds * (prepared + self.pace.of(nominal))
             if not first and not self.clock.allows(expected, _CANDIDATE):
                 raise OutOfTime
             share = 1.0 if first else _ONE
@@ -184,8 +180,7 @@ class Stages:
             self.late.append(name)
             return
         seconds = self.race.entries[name].fit_seconds
-        self.measured += max(seconds - prepared, 0.0)
-        self.nominal += nominal
+        self.pace.saw(nominal, seconds - prepared)
         if name not in self.race.losses:
             return
         if first or self.clock.allows(_REFIT * seconds):
@@ -352,7 +347,7 @@ class Stages:
         }
         for stage in names.EVIDENCE:
             self.watch.expect(stage, PART * found.board[found.chosen].fit_seconds)
-        lap = self._lap_seconds()
+        lap = lap_seconds(self.race, self.twins)
         again = self.whole.repeats - 1 if self.nested and self.clock.allows(lap) else 0
         self.watch.expect(names.REPEATS, again * lap)
         for stage, part in parts.items():
@@ -368,38 +363,21 @@ class Stages:
                 seconds=dict(self.watch.seconds),
             )  # fmt: skip
 
-    def _lap_seconds(self) -> float:
-        """What judging every row once more takes in one process."""
-        entries = self.race.entries.items()
-        fits = (e.fit_seconds for n, e in entries if n != ENSEMBLE and n not in self.twins)
-        return sum(fits) * len(self.race.splits)
-
     def _repeats(self, found: Assessment) -> Assessment:
         """Every row judged again by the same race on other folds."""
-        wanted = self.whole.repeats
-        laps, late = [self.race], False
-        known = self.race.entrants.items()
-        single = {n: one for n, one in known if n != ENSEMBLE and n not in self.twins}
-        seconds = self._lap_seconds()
-        workers = self._workers(seconds)
-        told = self.clock.took["intervals"]  # of one lap
-        for lap in range(1, wanted if self.nested else 1):
-            race = self._race(lap)
-            self.clock.keep("intervals", (lap + 1) * told)
-            try:
-                if not self.clock.allows(seconds / workers):
-                    raise OutOfTime
-                words, share = f"judging every row again, {lap + 1}", 1 / (wanted - lap)
-                with self.clock.limit(), self.watch(words, names.REPEATS, share):
-                    race.run(single, workers)
-                    race.name_twins(self.twins)
-                    if ENSEMBLE in self.eligible:
-                        race.blend(sorted(self.eligible - {DUMMY, ENSEMBLE}))
-            except OutOfTime:
-                late = True
-                break
-            laps.append(race)
-        if late:
+        wanted = self.whole.repeats if self.nested else 1
+        workers = self._workers(lap_seconds(self.race, self.twins))
+        laps = all_laps(
+            self.race,
+            self._race,
+            wanted,
+            self.twins,
+            self.eligible,
+            self.clock,
+            self.watch,
+            workers,
+        )
+        if len(laps) < wanted:
             self.late.append("repeats")
             words = f"repeats of the judging: {len(laps)} of {wanted} done"
             found = replace(found, skipped=(*found.skipped, f"{words} ({_FOR_TIME})"))
