@@ -12,7 +12,6 @@ LIMIT = 4
 
 # a family base that stands beside another one -> why one class more is right
 ONE_MORE = {
-    "AdversarialGenerator": "two players are made, trained and asked alike, whatever their game",
     "GAN": "the one that insists on y is the same game",
     "TreeModel": "leaves of classes and of values are alike in a tree and in a forest",
     "CommitteeModel": "bags, votes and seeds draw and average members in the same way",
@@ -31,18 +30,13 @@ ONE_MORE = {
     "GraphRowNetwork": "graphs are taken alike, whether labels or numbers are asked for",
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "TextNetwork": "labels of texts and of their words start from the same language models",
-    "EmbeddingNetwork": "views and labels teach the same codes of tables and pictures",
-    "ChainGenerator": "columns and pixels are drawn and filled in alike, one after the other",
     "GraphOfColumns": "graphs of columns learn from gaps and fill them in alike, whatever the graph",
     "LevelsOfColumns": "columns become levels alike, with arrows between them or without",
     "Arrows": "the arrows say the same of tables and of Gaussians",
     "PairMetricLearner": "pairs and triplets are taken alike, whatever metric is learned from them",
     "NetworkGenerator": "generators around networks have one set of parameters and one engine",
     "LatentCode": "codes are walked, decoded and looked at alike, whatever made them",
-    "FlowGenerator": "flows have the base as their code and draw alike, whatever the maps",
     "ContinuousGenerator": "fields are followed alike, whether learned by likelihood or by regression",
-    "VAE": "given labels or not, code and bound are the same",
-    "AutoencoderBase": "codes are learned and asked for alike, whatever keeps them from copying",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 
@@ -59,6 +53,7 @@ def test_the_chain_of_own_classes_is_short(name: str) -> None:
 
 
 def test_every_exception_is_needed() -> None:
-    long = [own_classes(row.obj) for row in models]
-    needed = {base for chain in long if len(chain) > LIMIT for base in chain}
-    assert set(ONE_MORE) <= needed
+    chains = [own_classes(row.obj) for row in models]
+    for base in ONE_MORE:
+        others = ONE_MORE.keys() - {base}
+        assert any(len(chain) > LIMIT + sum(b in others for b in chain) for chain in chains), base

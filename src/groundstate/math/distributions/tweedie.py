@@ -1,4 +1,4 @@
-r"""Tweedie's families, :math:`V(\mu) = \mu^p`: one knob from Gaussian over counts to gamma; families by name."""
+r"""Tweedie's families, :math:`V(\mu) = \mu^p`: one knob from Gaussian over counts to gamma; all by name."""
 
 from __future__ import annotations
 
