@@ -1,7 +1,7 @@
 """Densities and draws of flows against zuko and normflows, at equal sizes.
 
 The masked networks of normflows stand in one residual block, the least that its spline flow takes; its MAF
-is fast in the other direction, so that densities take a pass for each feature and draws take one.
+is turned round, so that densities take one pass as in the others.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def _normflows(data: dict[str, Any]) -> Any:
                 )
                 layers.append(made)
             elif name == "maf":
-                layers.append(nf.flows.MaskedAffineAutoregressive(features, width, num_blocks=1))
+                made = nf.flows.MaskedAffineAutoregressive(features, width, num_blocks=1)
+                layers.append(nf.flows.Reverse(made))
             else:
                 half = (features + 1) // 2
                 net = nf.nets.MLP([half, *HIDDEN, 2 * (features - half)], init_zeros=True)

@@ -23,29 +23,20 @@ def _jit(function: Any) -> Any:
 
 @_jit
 def _up(x: Any, W: Any, c: Any, a: Any) -> None:
-    """Logits of z given x, ``(n, l)``; a zero of x costs nothing."""
-    n, d = x.shape
-    l = c.size
-    for i in range(n):
-        for j in range(l):
-            a[i, j] = c[j]
-        for k in range(d):
-            xi = x[i, k]
-            if xi != 0:
-                for j in range(l):
-                    a[i, j] += xi * W[k, j]
+    """Logits of z given x, ``(n, l)``."""
+    np.dot(x, W, a)
+    for i in range(len(a)):
+        for j in range(c.size):
+            a[i, j] += c[j]
 
 
 @_jit
 def _down(z: Any, W: Any, b: Any, a: Any) -> None:
     """Logits of x given z, ``(n, d)``."""
-    n, l = z.shape
-    for i in range(n):
+    np.dot(z, W.T, a)
+    for i in range(len(a)):
         for k in range(b.size):
-            s = b[k]
-            for j in range(l):
-                s += z[i, j] * W[k, j]
-            a[i, k] = s
+            a[i, k] += b[k]
 
 
 @_jit
@@ -89,13 +80,10 @@ def _means(a: Any, E: Any, share: Any, s: Any) -> float:
 @_jit
 def _raise(x: Any, s: Any, sign: float, grad: Any) -> None:
     """grad += sign xᵀ s, ``(d, l)``."""
-    n, d = x.shape
-    for k in range(d):
-        for i in range(n):
-            xi = x.dtype.type(sign) * x[i, k]
-            if xi != 0:
-                for j in range(s.shape[1]):
-                    grad[k, j] += xi * s[i, j]
+    found = np.dot(x.T, s)
+    for k in range(len(found)):
+        for j in range(found.shape[1]):
+            grad[k, j] += x.dtype.type(sign) * found[k, j]
 
 
 @_jit
