@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
@@ -32,4 +34,10 @@ __all__ = [
     "safe_indexing",
     "BaseComposition",
     "callback_management_context",
+    "fit_checked",
 ]
+
+
+def fit_checked(agglomerative: Any, rows: Any) -> Any:
+    """``AgglomerativeClustering.fit`` for two or more rows that were checked before."""
+    return agglomerative._fit(rows)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering as ScikitAgglomerative
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import fit_checked
 from groundstate.errors import Unsupported
 from groundstate.learn.solvers.latent.groups import KeepGroups
 from groundstate.models import settings
@@ -119,7 +120,7 @@ class AgglomerativeClustering(GroupClusterer):
         return super()._build(X, y, weight)
 
     def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
-        return peer._fit(rows) if len(rows) > 1 else peer.fit(rows)  # rows were looked at before
+        return fit_checked(peer, rows) if len(rows) > 1 else peer.fit(rows)
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         return KeepGroups(torch.from_numpy(index), torch.from_numpy(found.labels_))
