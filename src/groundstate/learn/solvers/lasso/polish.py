@@ -46,7 +46,7 @@ def _exchanged(design: GramDesign, w: F64, lam: float, mu: float, positive: bool
             return None
         rows = design.G[active]
         system = rows[:, active]
-        system.reshape(-1)[:: len(active) + 1] += mu
+        system[np.diag_indices(len(active))] += mu
         _, part, info = dposv(system, design.q[active] - lam * signs[active])
         if info:
             return None
