@@ -104,7 +104,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
     v_samples_ : (n_chains, n_features) array
         Their visible bits.
     base_ : (n_features,) array
-        Visible biases of independent columns, where learning and annealing start.
+        Visible biases of independent columns, where annealing starts.
     energy_ : BilinearEnergy, or RestrictedEnergy for other columns or with y
 
     Examples
@@ -214,19 +214,13 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         return tuple(found)
 
     def _new_energy(self, levels: tuple[int, ...], context: int) -> Energy:
-        """Few interactions, and visible biases of independent columns with the data's rates."""
         generator = Key.of(self.random_state).fold("init").torch()
-        energy: BilinearEnergy | RestrictedEnergy
         if set(levels) == {2} and not context:
-            energy = BilinearEnergy(len(levels), self.n_components, scale=0.01, generator=generator)
-        else:
-            energy = RestrictedEnergy(
-                levels, self.n_components, context=context, net=self.network if context else None,
-                sigma=self.sigma, scale=0.01, generator=generator,
-            )  # fmt: skip
-        with torch.no_grad():
-            energy.b.copy_(torch.from_numpy(self.base_))
-        return energy
+            return BilinearEnergy(len(levels), self.n_components, scale=0.01, generator=generator)
+        return RestrictedEnergy(
+            levels, self.n_components, context=context, net=self.network if context else None,
+            sigma=self.sigma, scale=0.01, generator=generator,
+        )  # fmt: skip
 
     def _new_rule(self, energy: Any) -> Rule:
         if self.n_temperatures > 1 and self.method != "pcd":
