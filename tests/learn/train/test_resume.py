@@ -97,6 +97,7 @@ SCRIPT = textwrap.dedent(
 )
 
 
+@pytest.mark.slow  # test_stochastic.py kills one once
 def test_killed_many_times_equals_uninterrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=120)
