@@ -11,14 +11,14 @@ from groundstate.learn import NLL
 from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.joint_labels import JointLabels
-from groundstate.models.neighbors.search import NeighborVotes
+from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.registry import models
 
 
 @models.register(
     family="neighbors", task="classification", role="classifier", shortlist=4, shortlist_rows=20_000
 )
-class KNeighborsClassifier(NeighborVotes, JointLabels):
+class KNeighborsClassifier(NeighborSearch, JointLabels):
     r"""The nearest remembered rows vote on the class.
 
     .. math:: e(x, y) = -\log\sum_{i \in N_k(x)} s_i(x)\,[y_i = y] ,

@@ -8,7 +8,7 @@ from groundstate.energy.neighbors.votes import NeighborValueEnergy
 from groundstate.learn import Naive
 from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
-from groundstate.models.neighbors.search import NeighborVotes
+from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
@@ -16,7 +16,7 @@ from groundstate.registry import models
 @models.register(
     family="neighbors", task="regression", role="regressor", shortlist=4, shortlist_rows=20_000
 )
-class KNeighborsRegressor(NeighborVotes, EnergyRegressor):
+class KNeighborsRegressor(NeighborSearch, EnergyRegressor):
     r"""Squared distance to the mean of the nearest remembered rows.
 
     .. math:: e(x, y) = \tfrac12\Bigl\|y - \sum_{i \in N_k(x)} s_i(x)\,y_i\Bigr\|^2 ,

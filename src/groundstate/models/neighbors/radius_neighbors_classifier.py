@@ -19,13 +19,13 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.joint_labels import JointLabels
 from groundstate.models.neighbors.radius import radius_neighbors, radius_neighbors_graph
-from groundstate.models.neighbors.search import NeighborVotes
+from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="classification", role="classifier", auto=False)
-class RadiusNeighborsClassifier(NeighborVotes, JointLabels):
+class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
     r"""All remembered rows within a radius vote on the class.
 
     .. math:: e(x, y) = -\log\sum_{i : d(x, x_i) \le r} s_i(x)\,[y_i = y] ,

@@ -14,14 +14,14 @@ from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.radius import radius_neighbors, radius_neighbors_graph
-from groundstate.models.neighbors.search import NeighborVotes
+from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="regression", role="regressor", auto=False)
-class RadiusNeighborsRegressor(NeighborVotes, EnergyRegressor):
+class RadiusNeighborsRegressor(NeighborSearch, EnergyRegressor):
     r"""Squared distance to the mean of all remembered rows within a radius.
 
     .. math:: e(x, y) = \tfrac12\Bigl\|y - \sum_{i : d(x, x_i) \le r} s_i(x)\,y_i\Bigr\|^2 ,

@@ -116,6 +116,15 @@ class NeighborSearch(EnergyEstimator):
                 raise DataError("Negative values in data passed to precomputed distance matrix.")
         return rows, *rest
 
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        """Rows to answer; None asks about the fitted rows, which are then not their own neighbours."""
+        if X is not None:
+            return super()._rows(X)
+        check_is_fitted(self, "energy_")
+        memory: Any = self.energy_.memory
+        check_enough(memory, memory.n_neighbors, len(memory.rows), own=True)
+        return memory.rows, Home()
+
     def _memory(self) -> dict[str, Any]:
         """Arguments of the energy's memory."""
         extra = dict(self.metric_params or {})
@@ -209,18 +218,6 @@ class NeighborSearch(EnergyEstimator):
             starts = np.concatenate([[0], first.sum(1).cumsum()])
             values, index = values[first.ravel()], index[first]
         return csr_matrix((values, index.ravel(), starts), shape=shape)
-
-
-class NeighborVotes(NeighborSearch):
-    """Neighbours that answer; None asks about the fitted rows, which are then not their own neighbours."""
-
-    def _rows(self, X: Any) -> tuple[Tensor, Home]:
-        if X is not None:
-            return super()._rows(X)
-        check_is_fitted(self, "energy_")
-        memory: Any = self.energy_.memory
-        check_enough(memory, memory.n_neighbors, len(memory.rows), own=True)
-        return memory.rows, Home()
 
 
 def check_enough(memory: Any, k: int, n: int, own: bool) -> None:
