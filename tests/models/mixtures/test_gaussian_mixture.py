@@ -19,7 +19,7 @@ from groundstate.errors import DataError, NotConverged
 from groundstate.learn import EM, NLL, MixtureEM, fit
 from groundstate.learn.base import Problem
 from groundstate.learn.fit import choose
-from groundstate.learn.solvers.latent.mixtures import steps
+from groundstate.learn.solvers.latent.mixtures import collapse, steps
 
 IRIS = load_iris().data
 KINDS = ("full", "tied", "diag", "spherical")
@@ -58,7 +58,7 @@ def test_equals_the_peer_step_for_step(
     kind: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "differences":
-        monkeypatch.setattr(steps, "DIGITS", 0.0)
+        monkeypatch.setattr(collapse, "DIGITS", 0.0)
     peer = PeerMixture(**start(kind), max_iter=15, tol=1e-12)
     with pytest.warns(Warning):
         peer.fit(IRIS)
@@ -120,7 +120,7 @@ def test_features_and_differences_give_the_same_iterations(
     settings = {**start(kind), "max_iter": 15, "tol": 0.0}
     found = []
     for digits, features in ((1e-8, 2**13), (0.0, 2**13), (1e-13, 2**13), (1e-8, 0)):
-        monkeypatch.setattr(steps, "DIGITS", digits)  # 0: differences for all components
+        monkeypatch.setattr(collapse, "DIGITS", digits)  # 0: differences for all components
         monkeypatch.setattr(steps, "MAX_FEATURES", features)  # 0: tensors
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConverged)

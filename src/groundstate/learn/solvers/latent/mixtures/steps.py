@@ -31,6 +31,7 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep, completion_of
 from groundstate.learn.solvers.latent.mixtures import host, pass_torch
+from groundstate.learn.solvers.latent.mixtures.collapse import EPS, resummed, too_narrow
 from groundstate.learn.solvers.latent.mixtures.host import (
     array,
     moments,
@@ -48,7 +49,6 @@ from groundstate.learn.solvers.latent.mixtures.pass_numba import (
 )
 
 F64 = NDArray[np.float64]
-DIGITS = 1e-8  # largest error of a log density that the fast path may make
 MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache
 KINDS = {
     "full": FULL,
@@ -57,7 +57,6 @@ KINDS = {
     "spherical": DIAGONAL,
     "identity": DIAGONAL,
 }
-EPS = float(np.finfo(np.float64).eps)
 TINY = 10 * EPS
 ROWS = 2**14  # completed at once where differences are taken; more on a device
 FEW = 2**17  # numbers of the features and shares of a table whose passes NumPy does
@@ -180,7 +179,6 @@ class GaussianM(MStep):
         self.constant = constant
         if self.kind == LINEAR:
             V = self.back.T @ U
-            self.sizes = np.full(k, np.square(V).sum())
             white = mu @ U
             linear = white @ V.T
             return np.concatenate(
@@ -189,12 +187,10 @@ class GaussianM(MStep):
         m = mu @ self.turn.T
         if self.kind == DIAGONAL:
             P = np.square(U * np.diagonal(self.back))  # (k, d)
-            self.sizes = P.max(1)
             quadratic, pull = -0.5 * P, P * m
         else:
             V = self.back.T @ U
             P = V @ V.transpose(0, 2, 1)  # (k, d, d)
-            self.sizes = np.trace(P, axis1=1, axis2=2)
             pull = (P @ m[:, :, None])[:, :, 0]
             quadratic = self.halves * P.reshape(k, -1)[:, self.pairs]
         constant = constant - 0.5 * (pull * m).sum(1)
@@ -208,7 +204,7 @@ class GaussianM(MStep):
         if self.able and T == 1:
             with one_blas_thread():
                 self.theta = self._theta()
-            self.narrow = np.flatnonzero(~(EPS * self.radius * self.sizes <= DIGITS))
+            self.narrow = too_narrow(self)
             self.fast = True
 
     def _narrow_parts(self) -> tuple[Any, F64, F64, F64]:
@@ -281,7 +277,14 @@ class GaussianM(MStep):
             n, mean, cov = self._fast_moments() if self.fast else self._moments()
             if bool((n < TINY).any()):
                 n, mean, cov = self._reseeded(n.clone(), mean.clone(), cov.clone())
-            self.mixture.from_moments(n, mean, cov)
+            energy = self.mixture
+            before = [v.clone() for v in (energy.logits, energy.mu, energy.U)]
+            energy.from_moments(n, mean, cov)
+            lost = np.setdiff1d(too_narrow(self), self.narrow) if self.fast else ()
+            if len(lost):
+                for v, old in zip((energy.logits, energy.mu, energy.U), before, strict=True):
+                    v.copy_(old)
+                energy.from_moments(*resummed(self, lost, n, mean, cov))
 
     def _reseeded(self, n: Tensor, mean: Tensor, cov: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Components without rows begin again at the rows of lowest density."""
