@@ -280,8 +280,7 @@ class GaussianM(MStep):
             energy = self.mixture
             before = [v.clone() for v in (energy.logits, energy.mu, energy.U)]
             energy.from_moments(n, mean, cov)
-            lost = np.setdiff1d(too_narrow(self), self.narrow) if self.fast else ()
-            if len(lost):
+            if self.fast and len(lost := np.setdiff1d(too_narrow(self), self.narrow)):
                 for v, old in zip((energy.logits, energy.mu, energy.U), before, strict=True):
                     v.copy_(old)
                 energy.from_moments(*resummed(self, lost, n, mean, cov))
