@@ -157,3 +157,9 @@ def test_drawings_have_the_parts_of_each_stack() -> None:
     assert draw_transformer(TransformerDecoder(8, 2, 1)).nodes == 4
     with pytest.raises(Unsupported, match="got Linear"):
         draw_transformer(nn.Linear(2, 2))
+
+
+def test_making_a_network_draws_nothing_from_the_stream_of_the_process() -> None:
+    before = torch.get_rng_state()
+    Transformer(5, 5, 8, 2, 1)
+    assert torch.equal(before, torch.get_rng_state())

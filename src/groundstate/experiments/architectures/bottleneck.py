@@ -72,7 +72,7 @@ def bottleneck(seed: int = 0, *, quick: bool = False) -> Result:
         left.axhline(1 / SYMBOLS, color="#889", ls=":")
         left.set(title="token accuracy", xlabel="length", ylim=(0, 1.02))
         left.legend()
-        right.imshow(looked[0], cmap="Blues", vmin=0, vmax=1)
+        right.imshow(looked[0].numpy(), cmap="Blues", vmin=0, vmax=1)
         right.set(title="where the decoder looks", xlabel="source", ylabel="target")
 
     return Result(

@@ -15,6 +15,7 @@ from groundstate.nn.attention.cache import KVCache
 from groundstate.nn.attention.embed import embedding, normal, place, placed
 from groundstate.nn.attention.positions import RoPE
 from groundstate.nn.attention.transformer import TransformerEncoder
+from groundstate.nn.blocks.initialise import linear
 
 
 @architecture(
@@ -81,7 +82,7 @@ class GPT(nn.Module):
             generator=generator,
         )  # fmt: skip
         self._small(generator)
-        self.score = nn.Linear(dim, vocab, bias=False)
+        self.score = linear(dim, vocab, bias=False)
         self.score.weight = (
             self.embed.weight if tied else nn.Parameter(normal((vocab, dim), 0.02, generator))
         )

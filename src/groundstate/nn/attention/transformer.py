@@ -17,6 +17,7 @@ from groundstate.nn.attention.embed import embedding, normal, place, placed
 from groundstate.nn.attention.multi_head import Keys
 from groundstate.nn.attention.positions import RoPE
 from groundstate.nn.blocks.contract import blocks, rows_of
+from groundstate.nn.blocks.initialise import linear
 
 
 class _Stack(nn.Module):
@@ -221,7 +222,7 @@ class Transformer(nn.Module):
         self.target = embedding(tgt_vocab, dim, generator, padding)
         self.place_source = placed(positions, max_len, dim, generator)
         self.place_target = placed(positions, max_len, dim, generator)
-        self.score = nn.Linear(dim, tgt_vocab, bias=False)
+        self.score = linear(dim, tgt_vocab, bias=False)
         with torch.no_grad():
             self.score.weight.copy_(normal((tgt_vocab, dim), dim**-0.5, generator))
         if tied:

@@ -159,7 +159,7 @@ class CodesTexts(nn.Module):
     ) -> None:
         super().__init__()
         self.net, self.out_features = net, out_features
-        self.turn = nn.Linear(width(net), out_features, bias=False)
+        self.turn = linear(width(net), out_features, bias=False)
         generator = generator or torch.Generator().manual_seed(0)
         nn.init.normal_(self.turn.weight, std=width(net) ** -0.5, generator=generator)
 
