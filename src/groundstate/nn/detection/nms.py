@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from groundstate.compute.kernels.fused import fused
 from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
 
@@ -20,8 +21,9 @@ def nms(boxes: Any, scores: Any, threshold: float = 0.5) -> Any:
     with :math:`\mathrm{IoU} > ` ``threshold``.
 
     Equal scores go by lower index. On a CPU every box is compared with those kept so far (compiled);
-    elsewhere all pairs are compared in tiles, one bit each, and "kept = no kept box before it
-    overlaps" is repeated until nothing changes.
+    elsewhere all pairs are compared, one bit each (by one kernel where Triton is installed, as it is
+    with torch for NVIDIA's GPUs), and "kept = no kept box before it overlaps" is repeated until nothing
+    changes.
 
     Parameters
     ----------
@@ -130,7 +132,12 @@ def _suppressed(boxes: Tensor, scores: Tensor, labels: Tensor | None, threshold:
     order = scores.argsort(descending=True, stable=True)
     if boxes.device.type == "cpu" or not len(boxes):
         return order[_greedy(boxes, order, labels, threshold)]
-    return order[_fixed_point(boxes[order], None if labels is None else labels[order], threshold)]
+    boxes, labels = boxes[order], None if labels is None else labels[order]
+    if fused(boxes):
+        from groundstate.nn.detection.nms_triton import kept
+
+        return order[kept(*_columns(boxes), labels, threshold)]
+    return order[_fixed_point(boxes, labels, threshold)]
 
 
 def _greedy(boxes: Tensor, order: Tensor, labels: Tensor | None, threshold: float) -> Tensor:

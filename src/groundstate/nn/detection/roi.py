@@ -1,21 +1,21 @@
 r"""Regions of a feature map in one shape: RoI pooling, RoI align, crops of images.
 
-On a CPU compiled loops sum or maximise over the pixels of every cell (`roi_numba`). Elsewhere, in half
-precision and in the tests of those loops a map is a table of pixels ``(B · H · W, C)``, and torch sums
-or maximises over bags of its rows.
+On a CPU compiled loops sum or maximise over the pixels of every cell (`roi_numba`), on a GPU one kernel
+does (`roi_triton`, where Triton is installed). Elsewhere, in half precision on a CPU and in the tests of
+those a map is a table of pixels ``(B · H · W, C)``, and torch sums or maximises over bags of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from groundstate.errors import DataError, ShapeError
-from groundstate.math.arrays import as_tensor, to_numpy
+from groundstate.compute.kernels.fused import fused
+from groundstate.math.arrays import to_numpy
+from groundstate.nn.detection.roi_arguments import arguments
 
 
 def roi_align(
@@ -55,15 +55,11 @@ def roi_align(
     """
     if sampling_ratio < 0:
         raise ValueError(f"sampling_ratio is at least 0 (as many as pixels), got {sampling_ratio}")
-    maps, image, corners, (rows, columns), array = _arguments(features, boxes, size)
+    maps, image, corners, (rows, columns), array = arguments(features, boxes, size)
     corners = corners * scale - (0.5 if aligned else 0.0)
-    low, side = corners[:, :2], corners[:, 2:] - corners[:, :2]
-    if not aligned:
-        side = side.clamp(min=1.0)
-    height, width = maps.shape[2:]
-    down, of_rows = _samples(low[:, 1], side[:, 1], rows, height, sampling_ratio)
-    across, of_columns = _samples(low[:, 0], side[:, 0], columns, width, sampling_ratio)
-    places = (image, down, of_rows, across, of_columns)
+    if fused(maps):
+        return _FusedAlign.apply(maps, image, corners, (rows, columns), sampling_ratio, aligned)
+    places = _places(maps, image, corners, (rows, columns), sampling_ratio, aligned)
     out = _Align.apply(maps, *places) if _compiled(maps) else _align(maps, *places)
     return to_numpy(out) if array else out
 
@@ -88,13 +84,15 @@ def roi_pool(features: Any, boxes: Any, size: int | tuple[int, int], scale: floa
     >>> roi_pool(grid, [torch.tensor([[0.0, 0.0, 3.0, 3.0]])], 2)[0, 0].tolist()
     [[6.0, 8.0], [14.0, 16.0]]
     """
-    maps, image, corners, (rows, columns), array = _arguments(features, boxes, size)
+    maps, image, corners, (rows, columns), array = arguments(features, boxes, size)
     scaled = corners * scale
     whole = (scaled.sign() * (scaled.abs() + 0.5).floor()).long()  # halves go away from 0
     height, width = maps.shape[2:]
     top, below = _cells(whole[:, 1], whole[:, 3], rows, height)
     left, right = _cells(whole[:, 0], whole[:, 2], columns, width)
     edges = (image, top, below, left, right)
+    if fused(maps):
+        return _FusedPool.apply(maps, *edges)
     out = _Pool.apply(maps, *edges) if _compiled(maps) else _pool(maps, *edges)
     return to_numpy(out) if array else out
 
@@ -124,7 +122,7 @@ def crop_resize(images: Any, boxes: Any, size: int | tuple[int, int] = 227) -> A
     """
     if getattr(images, "ndim", 0) == 3:
         images, boxes = images[None], [boxes]
-    maps, image, corners, (rows, columns), array = _arguments(images, boxes, size)
+    maps, image, corners, (rows, columns), array = arguments(images, boxes, size)
     height, width = maps.shape[2:]
     low, side = corners[:, :2], corners[:, 2:] - corners[:, :2]
     x = low[:, :1] + side[:, :1] * _middles(columns, corners)
@@ -144,6 +142,19 @@ def crop_resize(images: Any, boxes: Any, size: int | tuple[int, int] = 227) -> A
             )
             out = out.index_put((here,), found[0].unflatten(1, (-1, rows)).transpose(0, 1))
     return to_numpy(out) if array else out
+
+
+def _places(
+    maps: Tensor, image: Tensor, corners: Tensor, cells: tuple[int, int], ratio: int, aligned: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The image of every region; rows and columns that its cells read, each with how much."""
+    low, side = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    if not aligned:
+        side = side.clamp(min=1.0)
+    height, width = maps.shape[2:]
+    down, of_rows = _samples(low[:, 1], side[:, 1], cells[0], height, ratio)
+    across, of_columns = _samples(low[:, 0], side[:, 0], cells[1], width, ratio)
+    return image, down, of_rows, across, of_columns
 
 
 def _samples(
@@ -211,14 +222,54 @@ def _align(
     maps: Tensor, image: Tensor, down: Tensor, of_rows: Tensor, across: Tensor, of_columns: Tensor
 ) -> Tensor:
     r""":math:`\sum_{ab} u_a v_b\,f[i_a, j_b]` of every cell.  # (R, C, P, Q)"""
-    height, width = maps.shape[2:]
+    bags, shares = _bags(maps.shape[3], maps.shape[2], image, down, of_rows, across, of_columns)
+    found = F.embedding_bag(
+        bags, _table(maps), per_sample_weights=shares.to(maps.dtype), mode="sum"
+    )
+    found = found.view(-1, down.shape[1], across.shape[1], maps.shape[1])
+    return found.permute(0, 3, 1, 2).contiguous()
+
+
+def _bags(
+    width: int, height: int, image: Tensor, down: Tensor, of_rows: Tensor, across: Tensor,
+    of_columns: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The pixels that every cell reads, and how much.  # (R · P · Q, 4 s²)"""
     start = image[:, None, None, None, None] * (height * width)
     index = start + (down * width)[:, :, None, :, None] + across[:, None, :, None, :]
     share = of_rows[:, :, None, :, None] * of_columns[:, None, :, None, :]  # (R, P, Q, 2s, 2s)
-    bags, shares = index.flatten(0, 2).flatten(1), share.flatten(0, 2).flatten(1).to(maps.dtype)
-    found = F.embedding_bag(bags, _table(maps), per_sample_weights=shares, mode="sum")
-    found = found.view(-1, down.shape[1], across.shape[1], maps.shape[1])
-    return found.permute(0, 3, 1, 2).contiguous()
+    return index.flatten(0, 2).flatten(1), share.flatten(0, 2).flatten(1)
+
+
+class _FusedAlign(torch.autograd.Function):
+    """`_align` in one kernel; backwards a pixel gathers from its cells, so that no additions race."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, maps: Tensor, image: Tensor, corners: Tensor, cells: tuple[int, int], ratio: int,
+        aligned: bool,
+    ) -> Tensor:  # fmt: skip
+        from groundstate.nn.detection.roi_triton import align
+
+        ctx.save_for_backward(image, corners)
+        ctx.shape, ctx.rest = maps.shape, (cells, ratio, aligned)
+        return align(_pixels(maps), image, corners, cells, ratio, None if aligned else 1.0)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        image, corners = ctx.saved_tensors
+        images, channels, height, width = ctx.shape
+        places = _places(grads[0].new_empty(0, 0, height, width), image, corners, *ctx.rest)
+        bags, shares = _bags(width, height, *places)
+        pixel, order = bags.flatten().int().sort(stable=True)
+        ends = torch.arange(images * height * width + 1, dtype=torch.int32, device=pixel.device)
+        found = F.embedding_bag(
+            order // bags.shape[1], _table(grads[0]), torch.searchsorted(pixel, ends), mode="sum",
+            per_sample_weights=shares.flatten()[order].to(grads[0].dtype), include_last_offset=True,
+        )  # fmt: skip
+        out = found.view(images, height, width, channels).permute(0, 3, 1, 2).contiguous()
+        return out, None, None, None, None, None
 
 
 class _Pool(torch.autograd.Function):
@@ -249,6 +300,31 @@ class _Pool(torch.autograd.Function):
         return out.permute(0, 3, 1, 2).contiguous(), None, None, None, None, None
 
 
+class _FusedPool(torch.autograd.Function):
+    """`_pool` in one kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, image: Tensor, *edges: Tensor) -> Tensor:
+        from groundstate.nn.detection.roi_triton import pool
+
+        out, first = pool(_pixels(maps), image, *edges)
+        ctx.save_for_backward(first)
+        ctx.shape = maps.shape
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (first,) = ctx.saved_tensors
+        images, channels, height, width = ctx.shape
+        own = torch.arange(channels, device=first.device)[:, None, None]
+        place = (first.long() * channels + own)[first >= 0]
+        out = grads[0].new_zeros(images * height * width * channels)
+        out.index_put_((place,), grads[0][first >= 0], accumulate=True)  # sorted: no additions race
+        out = out.view(images, height, width, channels).permute(0, 3, 1, 2).contiguous()
+        return out, None, None, None, None, None
+
+
 def _pool(
     maps: Tensor, image: Tensor, top: Tensor, below: Tensor, left: Tensor, right: Tensor
 ) -> Tensor:
@@ -277,52 +353,3 @@ def _pixels(maps: Tensor) -> Tensor:
 def _table(maps: Tensor) -> Tensor:
     """A row for every pixel.  # (B · H · W, C)"""
     return maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1])
-
-
-def _arguments(
-    features: Any, boxes: Any, size: int | tuple[int, int]
-) -> tuple[Tensor, Tensor, Tensor, tuple[int, int], bool]:
-    """Maps, the image of every region, its corners, (height, width); whether arrays came in."""
-    maps = as_tensor(features, "features", finite=False)
-    if maps.ndim != 4:
-        raise ShapeError(f"features need shape (B, C, H, W), got {tuple(maps.shape)}")
-    rows, columns = (size, size) if isinstance(size, int) else size
-    if min(rows, columns) < 1:
-        raise ValueError(f"size needs positive numbers (height, width), got {size}")
-    if isinstance(boxes, list | tuple):
-        image, corners = _listed(boxes, maps)
-    else:
-        table = as_tensor(boxes, "boxes", maps)
-        if table.ndim != 2 or table.shape[1] != 5:
-            raise ShapeError(
-                f"boxes need shape (R, 5), the image's index and corners, got {tuple(table.shape)}; "
-                "or pass a list with (n, 4) for each image"
-            )
-        image, corners = table[:, 0].long(), table[:, 1:]
-        if len(table) and not 0 <= int(image.min()) <= int(image.max()) < len(maps):
-            raise DataError(
-                f"boxes name images {int(image.min())} to {int(image.max())}, but features hold "
-                f"{len(maps)} images, counted from 0"
-            )
-    exact = torch.float64 if maps.dtype == torch.float64 else torch.float32
-    return (
-        maps,
-        image,
-        corners.detach().to(exact),
-        (rows, columns),
-        not isinstance(features, Tensor),
-    )
-
-
-def _listed(boxes: Sequence[Any], maps: Tensor) -> tuple[Tensor, Tensor]:
-    """The image of every region of a list, and all corners."""
-    if len(boxes) != len(maps):
-        raise ShapeError(f"boxes need a list of {len(maps)}, one for each image, got {len(boxes)}")
-    each = [as_tensor(found, f"boxes[{i}]", maps) for i, found in enumerate(boxes)]
-    for i, found in enumerate(each):
-        if found.ndim != 2 or found.shape[1] != 4:
-            raise ShapeError(f"boxes[{i}] need shape (n, 4), got {tuple(found.shape)}")
-    number = torch.arange(len(each), device=maps.device)
-    counts = torch.tensor([len(found) for found in each], device=maps.device)
-    total = sum(len(found) for found in each)
-    return number.repeat_interleave(counts, output_size=total), torch.cat(each)

@@ -47,12 +47,12 @@ class GCNConv(nn.Module):
         """``(N, in)`` to ``(N, out)``; weights ``(E,)`` stand in the order of ``edges``."""
         _sized(x, self.in_channels, self)
         looped, old = edges.looped
-        weight = (old > -2).to(x.dtype)
-        if edge_weight is not None:
-            weight = torch.where(old < 0, weight, edge_weight[old.clamp(min=0)])
-        degree = looped.aggregate(weight)
-        scale = degree.clamp(min=0).rsqrt().where(degree > 0, 0.0)
-        norm = looped.from_source(scale) * weight * looped.from_target(scale)
+        if edge_weight is None:
+            norm = looped.once(f"norm {x.dtype}", lambda: _norm(looped, (old > -2).to(x.dtype)))
+        else:
+            norm = _norm(
+                looped, torch.where(old < 0, (old > -2).to(x.dtype), edge_weight[old.clamp(min=0)])
+            )
         out = looped.propagate(self.lin(x), norm)
         return out if self.bias is None else out + self.bias
 
@@ -168,6 +168,13 @@ class GINConv(nn.Module):
     def forward(self, x: Tensor, edges: Edges) -> Tensor:
         out: Tensor = self.nn((1 + self.eps) * x + edges.propagate(x))
         return out
+
+
+def _norm(edges: Edges, weight: Tensor) -> Tensor:
+    r""":math:`w_{uv}/\sqrt{d_u d_v}` of every edge, d the weights that come to a node.  # (E,)"""
+    degree = edges.aggregate(weight)
+    scale = degree.clamp(min=0).rsqrt().where(degree > 0, 0.0)
+    return edges.from_source(scale) * weight * edges.from_target(scale)
 
 
 def _sized(x: Tensor, channels: int, layer: nn.Module) -> None:

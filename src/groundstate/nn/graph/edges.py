@@ -6,17 +6,20 @@ same bits on every run and device, forwards and (by the order of sources) backwa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from groundstate.compute.foreign.torch import sparse_rows
 from groundstate.compute.rows import Graphs, sum_items
 from groundstate.errors import DataError, ShapeError, Unsupported
 
+Made = TypeVar("Made")
 AGGREGATES = ("sum", "mean", "max", "std")
 
 
@@ -80,25 +83,29 @@ class Edges:
         """Sources and targets, ``(2, E)``, in the order of targets."""
         return torch.stack((self.source, self.target))
 
-    # what is made once is kept in a plain dict: a cached_property has a lock, which torch.compile
-    # cannot trace
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` gives, made the first time it is asked for."""
+        if (
+            name not in self._made
+        ):  # a plain dict: torch.compile cannot trace a cached_property's lock
+            self._made[name] = make()
+        made: Made = self._made[name]
+        return made
 
     @property
     def offsets(self) -> Tensor:
         """Where the edges to each node begin, ``(N + 1,)``."""
-        if "offsets" not in self._made:
-            self._made["offsets"] = _offsets(self.target, self.nodes)
-        made: Tensor = self._made["offsets"]
-        return made
+        return self.once("offsets", lambda: _offsets(self.target, self.nodes))
 
     @property
-    def _by_source(self) -> tuple[Tensor, Tensor]:
-        """The edges in the order of their sources, and where those of each node begin."""
-        if "by_source" not in self._made:
+    def _by_source(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The edges in the order of their sources, their targets, and where those of each node begin."""
+
+        def make() -> tuple[Tensor, Tensor, Tensor]:
             order = torch.argsort(self.source, stable=True)
-            self._made["by_source"] = order, _offsets(self.source[order], self.nodes)
-        made: tuple[Tensor, Tensor] = self._made["by_source"]
-        return made
+            return order, self.target[order], _offsets(self.source[order], self.nodes)
+
+        return self.once("by_source", make)
 
     @property
     def degree(self) -> Tensor:
@@ -110,14 +117,15 @@ class Edges:
         """With one edge from every node to itself, and for each edge its old number: −1 for a new
         one, −2 for a loop that was there and carries nothing any more (the number of edges does not
         depend on their values, so that nothing waits for a device)."""
-        if "looped" not in self._made:
+
+        def make() -> tuple[Edges, Tensor]:
             own = torch.arange(self.nodes, device=self.source.device)
             made = Edges._ordered(torch.cat((self.edge_index, own.expand(2, -1)), 1), self.nodes)
             old = torch.arange(len(self.source), device=own.device)
             old = torch.where(self.source == self.target, -2, old)
-            self._made["looped"] = made, torch.cat((old, torch.full_like(own, -1)))[made.order]
-        found: tuple[Edges, Tensor] = self._made["looped"]
-        return found
+            return made, torch.cat((old, torch.full_like(own, -1)))[made.order]
+
+        return self.once("looped", make)
 
     # --- sums over neighbours ------------------------------------------------------------
 
@@ -126,7 +134,8 @@ class Edges:
         self._of_nodes(x)
         if torch.compiler.is_compiling():
             return x.index_select(0, self.source)
-        out: Tensor = _Gather.apply(x, self.source, *self._by_source)
+        order, _, offsets = self._by_source
+        out: Tensor = _Gather.apply(x, self.source, order, offsets)
         return out
 
     def from_target(self, x: Tensor) -> Tensor:
@@ -162,10 +171,9 @@ class Edges:
     def propagate(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         r""":math:`y_v = \sum_{u\to v} w_{uv} x_u`, one sparse product, ``(N, F)`` of ``(N, F)``."""
         self._of_nodes(x)
-        if weight is None:
-            weight = x.new_ones(len(self.source))
         if torch.compiler.is_compiling():  # it differentiates and fuses plain operations itself
-            return sum_items(weight[:, None] * x.index_select(0, self.source), self.offsets)
+            sent = x.index_select(0, self.source)
+            return sum_items(sent if weight is None else weight[:, None] * sent, self.offsets)
         out: Tensor = _Propagate.apply(x, weight, self)
         return out
 
@@ -181,19 +189,25 @@ class Edges:
         """The weights as a sparse matrix ``(N, N)``, rows targets, or rows sources."""
         if not transposed:
             return sparse_rows(self.offsets, self.source, weight, self.nodes)
-        order, offsets = self._by_source
-        return sparse_rows(offsets, self.target[order], weight[order], self.nodes)
+        order, target, offsets = self._by_source
+        return sparse_rows(offsets, target, weight[order], self.nodes)
 
-    def product(self, weight: Tensor, x: Tensor, *, transposed: bool = False) -> Tensor:
-        """That matrix times x ``(N, F)``."""
+    def product(self, weight: Tensor | None, x: Tensor, *, transposed: bool = False) -> Tensor:
+        """That matrix times x ``(N, F)``; without weights each edge counts one."""
         if not x.is_cuda:
-            return self.matrix(weight, transposed=transposed) @ x
-        # cuSPARSE adds in an order that may change from run to run
-        if not transposed:
-            return sum_items(weight[:, None] * x.index_select(0, self.source), self.offsets)
-        order, offsets = self._by_source
-        sent = x.index_select(0, self.target.index_select(0, order))
-        return sum_items(weight.index_select(0, order)[:, None] * sent, offsets)
+            one = x.new_ones(len(self.source)) if weight is None else weight
+            return self.matrix(one, transposed=transposed) @ x
+        # cuSPARSE adds in an order that may change from run to run; bags are summed one edge after
+        # the other, and nothing of size edges × features is made
+        index, offsets = self.source, self.offsets
+        if transposed:
+            order, index, offsets = self._by_source
+            weight = None if weight is None else weight.index_select(0, order)
+        if weight is not None:
+            weight = weight.to(x.dtype)
+        return embedding_bag(
+            index, x, offsets, mode="sum", per_sample_weights=weight, include_last_offset=True
+        )
 
     def _of_nodes(self, x: Tensor) -> None:
         if len(x) != self.nodes:
@@ -232,9 +246,10 @@ class _Propagate(torch.autograd.Function):
     """A sparse product by targets forwards, by sources backwards."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, edges: Edges) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor | None, edges: Edges) -> Tensor:
         ctx.edges = edges
-        ctx.save_for_backward(x if weight.requires_grad else None, weight)
+        wanted = weight is not None and weight.requires_grad
+        ctx.save_for_backward(x if wanted else None, weight)
         return edges.product(weight, x)
 
     @staticmethod

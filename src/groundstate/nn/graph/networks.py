@@ -212,8 +212,11 @@ class GNN(nn.Module):
 
     def _of(self, h: Tensor, index: Tensor | None) -> Tensor:
         if self.level != "edge":
-            out: Tensor = self.head(h if index is None else h.index_select(0, index))
-            return out
+            if index is None or len(index) < len(h):
+                out: Tensor = self.head(h if index is None else h.index_select(0, index))
+                return out
+            answers: Tensor = self.head(h).index_select(0, index)  # fewer numbers move than of h
+            return answers
         if index is None:
             raise ShapeError("pairs of nodes are asked for; pass GraphNodes with pairs")
         a, b = h.index_select(0, index[:, 0]), h.index_select(0, index[:, 1])
