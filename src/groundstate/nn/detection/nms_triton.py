@@ -3,14 +3,14 @@ r"""Which boxes overlap, and which of them stay, on a GPU: a bit for each pair, 
 from __future__ import annotations
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
+
+from groundstate.compute.foreign.triton import jit, tl
 
 TRIES = 4  # passes before the host asks whether anything still changes
 
 
-@triton.jit
+@jit
 def _overlaps(
     columns, size, labels, before, n, words, threshold,
     Labelled: tl.constexpr, Single: tl.constexpr,
@@ -42,7 +42,7 @@ def _overlaps(
     tl.store(before + i.to(tl.int64) * words + word, bits, i < n)
 
 
-@triton.jit
+@jit
 def _pass(before, kept, out, changed, n, words):
     block = tl.program_id(0)
     lane = tl.arange(0, 64)
@@ -64,7 +64,7 @@ def kept(columns: Tensor, size: Tensor, labels: Tensor | None, threshold: float)
     Coordinates ``(4, n)``, areas ``(n,)``, labels ``(n,)`` or None; a truth for each box ``(n,)``.
     """
     n = columns.shape[1]
-    words = triton.cdiv(n, 64)
+    words = -(-n // 64)
     before = torch.empty(n, words, dtype=torch.int64, device=columns.device)
     limit = columns.new_full((), threshold)
     # products and sums are rounded one by one, as on a CPU, so that both keep the same boxes

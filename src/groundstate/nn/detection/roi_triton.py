@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
+
+from groundstate.compute.foreign.triton import jit, tl
 
 CHANNELS = 64  # of a program
 
 
-@triton.jit
+@jit
 def _align(
     maps, image, corners, out, C, H, W, P, Q, ratio,
     Least: tl.constexpr, Cells: tl.constexpr, Block: tl.constexpr, Exact: tl.constexpr,
@@ -60,7 +60,7 @@ def _align(
     tl.store(place, total.to(out.dtype.element_ty), inside)
 
 
-@triton.jit
+@jit
 def _pool(
     maps, image, top, below, left, right, out, first,
     C, H, W, P, Q, Cells: tl.constexpr, Block: tl.constexpr,
@@ -104,7 +104,7 @@ def align(
     exact = tl.float64 if pixels.dtype == torch.float64 else tl.float32
     _align[_grid(out)](
         pixels, image, corners.contiguous(), out, channels, height, width, *size, ratio,
-        Least=least, Cells=triton.next_power_of_2(size[1]), Block=CHANNELS, Exact=exact,
+        Least=least, Cells=1 << (size[1] - 1).bit_length(), Block=CHANNELS, Exact=exact,
     )  # fmt: skip
     return out
 
@@ -118,11 +118,11 @@ def pool(pixels: Tensor, image: Tensor, *edges: Tensor) -> tuple[Tensor, Tensor]
     first = torch.empty_like(out, dtype=torch.int32)
     _pool[_grid(out)](
         pixels, image, *(each.contiguous() for each in edges), out, first, channels, height, width,
-        *size, Cells=triton.next_power_of_2(size[1]), Block=CHANNELS,
+        *size, Cells=1 << (size[1] - 1).bit_length(), Block=CHANNELS,
     )  # fmt: skip
     return out, first
 
 
 def _grid(out: Tensor) -> Any:
     regions, channels, rows, _ = out.shape
-    return regions, rows, triton.cdiv(channels, CHANNELS)
+    return regions, rows, -(-channels // CHANNELS)
