@@ -389,3 +389,15 @@ def test_two_processes_are_one() -> None:
         for name, found in part.items():
             expected = whole[name.partition(",")[0]]
             np.testing.assert_allclose(found, expected, atol=1e-8, err_msg=name)
+
+
+def test_the_precision_inverts_the_covariance_where_a_noise_is_nearly_zero() -> None:
+    rng = np.random.RandomState(42)
+    W, h = rng.randn(3, 5), rng.randn(20, 3)
+    X = h @ W + rng.gamma(1, size=5) * rng.randn(20, 5)
+    with pytest.warns(Unreliable):  # a variance that ran to zero
+        model = FactorAnalysis(2).fit(X)
+    assert model.noise_variance_.min() < 1e-9
+    np.testing.assert_allclose(
+        model.get_covariance() @ model.get_precision(), np.eye(5), atol=1e-12
+    )

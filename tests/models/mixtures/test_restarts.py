@@ -22,6 +22,7 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.errors import DataError, NotConverged
 from groundstate.learn import NLL, Callback, MixtureEM, Run, fit
 from groundstate.learn.base import Problem
+from groundstate.learn.solvers.latent.mixtures import starts
 from groundstate.learn.solvers.latent.mixtures.mixture_em import start_mixture
 
 KINDS = ["full", "tied", "diag", "spherical", "identity"]
@@ -173,6 +174,24 @@ def test_missing_values_and_mini_batches_of_a_stream(tmp_path: Path) -> None:
         GaussianMixture(2).fit(iter([X]))
     with pytest.raises(ValueError, match="n_components = 3, n_samples = 2"):
         GaussianMixture(3).fit(iter([X[:2]]))
+
+
+@pytest.mark.parametrize("kind", ["full", "diag"])
+def test_a_sample_starts_many_rows(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights are repetitions, order and storage do not matter, where a sample finds the clusters."""
+    monkeypatch.setattr(starts, "SAMPLE", 512)
+    X, w = table(2000)
+    setting: dict[str, Any] = {"covariance_type": kind, "max_iter": 2, "tol": 0, "random_state": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)
+        model = GaussianMixture(6, **setting).fit(X, sample_weight=w)
+        repeated = GaussianMixture(6, **setting).fit(np.repeat(X, w.astype(int), axis=0)[::-1])
+        disk = GaussianMixture(6, **setting).fit(on_disk(X, tmp_path))
+        whole = GaussianMixture(6, **setting).fit(X)
+    np.testing.assert_allclose(repeated.means_, model.means_, atol=1e-9)
+    np.testing.assert_allclose(disk.means_, whole.means_, atol=1e-9)
 
 
 def shard(rank: int) -> dict[str, Any]:

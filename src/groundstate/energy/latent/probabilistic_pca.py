@@ -117,6 +117,8 @@ class ProbabilisticPCAEnergy(Energy):
 
     def precision(self) -> Tensor:
         r""":math:`(\sigma^2WW^\top + \Psi)^{-1} = \Psi^{-1} - \Psi^{-1}WA^{-1}W^\top\Psi^{-1}`, ``(d, d)``."""
+        if self.noise.ndim:  # one ν near zero would leave nothing of that difference
+            return torch.cholesky_inverse(torch.linalg.cholesky(self.covariance()))
         rate = self._rate
         own = torch.diag(1 / self.noise.expand(len(self.b)))
         return own - rate.T @ torch.cholesky_solve(rate, self._factor())

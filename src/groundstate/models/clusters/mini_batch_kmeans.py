@@ -61,6 +61,8 @@ class MiniBatchKMeans(Mapped, CentroidClusterer):
         Starts that are judged; "auto" is 3 for random and callable starts, else 1.
     reassignment_ratio : float, default=0.01
         Centroids that saw less than this share of what the fullest one saw begin again elsewhere.
+        Without effect where one mini-batch holds all rows: the passes are then those of `KMeans`,
+        and a small cluster is no accident of the batches.
 
     Attributes
     ----------

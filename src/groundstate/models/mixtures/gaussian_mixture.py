@@ -82,6 +82,8 @@ class GaussianMixture(Mapped, GaussianAnswers):
     learning_rate : float, default=None
         :math:`\eta` of "gradient", in (0, 1]; None is :math:`\min(1, k(t+2)^{-0.7})`.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        Moments of clusters, of rows far from each other, of random responsibilities or of random rows. Of
+        more than 16,384 rows "kmeans" finds its centroids on a sample, the best of four runs.
     weights_init : (n_components,) array, default=None
     means_init : (n_components, n_features) array, default=None
     precisions_init : array in the shape of ``precisions_``, default=None

@@ -28,6 +28,9 @@ def test_starts_are_the_same_rows(weighted: bool) -> None:
     assert torch.equal(host.plus_plus(20), other.plus_plus(20))
     assert torch.equal(host.random(20), other.random(20))
     assert torch.equal(host.uniform(4), other.uniform(4))
+    some = host.sample(300), other.sample(300)
+    assert some[0] is not None and some[1] is not None and torch.equal(some[0], some[1])
+    assert host.sample(3950) is None and other.sample(3950) is None  # 3,950 contents, no more
 
 
 def test_fewer_contents_than_centroids() -> None:

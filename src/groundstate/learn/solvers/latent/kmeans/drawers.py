@@ -70,6 +70,15 @@ class Drawer(ABC):
         trials = 2 + int(math.log(k)) if trials is None else trials
         return self._greedy(k, trials) if name == "k-means++" else self._parallel(k, trials)
 
+    def sample(self, n: int) -> Tensor | None:
+        """Rows under n points of the line, ``(n, d)`` float64; None where the table has no more."""
+        return self.take(self._points(n)) if self.n_distinct > n else None
+
+    @property
+    @abstractmethod
+    def n_distinct(self) -> int:
+        """Rows of different content and positive weight."""
+
     @abstractmethod
     def take(self, index: Tensor) -> Tensor:
         """Rows by their number over all shards, ``(m, d)`` float64."""
@@ -77,6 +86,10 @@ class Drawer(ABC):
     @abstractmethod
     def _distinct(self, k: int) -> Tensor:
         """k rows of different content."""
+
+    @abstractmethod
+    def _points(self, n: int) -> Tensor:
+        """Rows under n points of the line; a row may come again."""
 
     @abstractmethod
     def _greedy(self, k: int, trials: int) -> Tensor:
@@ -123,6 +136,13 @@ class TensorDrawer(Drawer):
 
     def _distinct(self, k: int) -> Tensor:
         return self.line.draw(self.key.fold("random"), k, distinct=True)
+
+    @property
+    def n_distinct(self) -> int:
+        return int(self.line.lengths.count_nonzero())
+
+    def _points(self, n: int) -> Tensor:
+        return self.line.draw(self.key.fold("sample"), n)
 
     def _greedy(self, k: int, trials: int) -> Tensor:
         draws = self.key.fold("next")

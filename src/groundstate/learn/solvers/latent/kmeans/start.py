@@ -53,6 +53,13 @@ class HostDrawer(Drawer):
     def _distinct(self, k: int) -> Tensor:
         return torch.from_numpy(self.line.draw(self.key.fold("random"), k, distinct=True))
 
+    @property
+    def n_distinct(self) -> int:
+        return int(np.count_nonzero(self.line.contents[1]))
+
+    def _points(self, n: int) -> Tensor:
+        return torch.from_numpy(self.line.draw(self.key.fold("sample"), n))
+
     def _greedy(self, k: int, trials: int) -> Tensor:
         draws = self.key.fold("next")
         first = self.line.draw(self.key.fold("first"), 1)

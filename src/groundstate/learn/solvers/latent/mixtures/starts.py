@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.distributions import Categorical
 
 from groundstate.compute.mapped import pieces
+from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
@@ -18,6 +19,7 @@ from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 
 ROWS = 2**16
+SAMPLE, TRIES = 2**14, 4  # rows whose clusters a larger table starts from, the best of some runs
 STARTS = ("kmeans", "k-means++", "random", "random_from_data")
 Moments = tuple[Tensor, Tensor, Tensor]
 
@@ -28,23 +30,22 @@ def start_moments(
 ) -> Moments:
     """Weights ``(k,)``, means ``(k, d)`` and covariances in the shape of U of the i-th start.
 
-    "kmeans" takes the moments of clusters, "random" those of random responsibilities, and the other
-    two single rows, with covariances of zero.
+    "kmeans" takes the moments of clusters, of more than 2¹⁴ rows those about the centroids of a
+    sample, "random" those of random responsibilities, and the other two single rows, with
+    covariances of zero.
     """
     x, weight = problem.resident["x"], problem.sample_weight
     x = filled(x, weight)
     key = problem.key.fold("start", i)
-    k, d = energy.mu.shape
+    k = len(energy.mu)
     energy.origin.copy_(_mean(x, weight))
     if k == 1:  # every start is the same one
         one = torch.zeros(len(x), dtype=torch.long, device=x.device)
         return _completed(energy, x, weight, one)
     if init == "kmeans":
-        centroids = CentroidEnergy(k, d).to(x)
-        rule = Naive(latent="minimise")
-        Lloyd().run(Problem(centroids, rule, {"x": x}, weight, key=key))
-        n, mean, cov = _completed(energy, x, weight, nearest(x, centroids.mu)[0].long())
-        return n, torch.where(n[:, None] > 0, mean, centroids.mu.double()), cov
+        mu = _clusters(x, weight, key, k)
+        n, mean, cov = _completed(energy, x, weight, nearest(x, mu)[0].long())
+        return n, torch.where(n[:, None] > 0, mean, mu.double()), cov
     drawer = drawer_of(x, weight, key)
     if init == "random":
         r = drawer.uniform(k).to(x)
@@ -52,6 +53,19 @@ def start_moments(
     rows = drawer.plus_plus(k) if init == "k-means++" else drawer.random(k)
     means = rows.to(energy.mu.device)
     return means.new_ones(k), means, torch.zeros_like(energy.U, dtype=torch.float64)
+
+
+def _clusters(x: Tensor, weight: Tensor | None, key: Key, k: int) -> Tensor:
+    """Centroids of k-means, ``(k, d)``; of many rows, those of the best run on a sample."""
+    some = None
+    if int(current().sum(torch.tensor(len(x)))) > SAMPLE:
+        some = drawer_of(x, weight, key).sample(max(SAMPLE, 64 * k))
+    rows, w, solver = x, weight, Lloyd()
+    if some is not None:  # a point of the line is a row of weight one
+        rows, w, solver = some.to(x), None, Lloyd(n_init=TRIES)
+    centroids = CentroidEnergy(k, x.shape[1]).to(x)
+    solver.run(Problem(centroids, Naive(latent="minimise"), {"x": rows}, w, key=key))
+    return centroids.mu
 
 
 def has_nan(x: Tensor) -> bool:

@@ -278,10 +278,11 @@ class GaussianM(MStep):
             if bool((n < TINY).any()):
                 n, mean, cov = self._reseeded(n.clone(), mean.clone(), cov.clone())
             energy = self.mixture
-            before = [v.clone() for v in (energy.logits, energy.mu, energy.U)]
+            theta = (energy.logits, energy.mu, energy.U) if self.fast else ()
+            before = [v.clone() for v in theta]
             energy.from_moments(n, mean, cov)
             if self.fast and len(lost := np.setdiff1d(too_narrow(self), self.narrow)):
-                for v, old in zip((energy.logits, energy.mu, energy.U), before, strict=True):
+                for v, old in zip(theta, before, strict=True):
                     v.copy_(old)
                 energy.from_moments(*resummed(self, lost, n, mean, cov))
 
