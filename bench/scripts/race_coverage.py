@@ -1,12 +1,14 @@
 """Do intervals of small tables hold what the chosen model does on rows to come? Simulated tables.
 
-    python bench/scripts/race_coverage.py --tables 500 --out bench/tables/race_coverage.csv
+    python bench/scripts/race_coverage.py --tables 500 --seed 1 --out bench/tables/race_coverage.csv
 
-Each table of 150 rows is drawn afresh from a known distribution and studied as `fit` does: four
-candidates and six settings of the best on five folds, the choice judged by leaving out a fold at a
-time. The truth is the score of the chosen model on 20,000 rows of the distribution. One line for
-each quantity: the share of tables whose 95 % interval held it, with its standard error, and by how
-much the reported score is off on average; beside it, what the winner's own folds would have said.
+Each table is drawn afresh from one of four distributions (those of `fold_intervals.py`) and studied as
+`fit` does: four candidates and six settings of the best on five folds, the choice judged by leaving
+out a fold at a time. The truth is the score of the chosen model on 20,000 rows of the distribution.
+One line for each number of rows, kind of target and quantity: the share of tables whose 95 % interval
+held it, with its standard error, and by how much the reported score is off on average; beside it, what
+the winner's own folds would have said. The distributions take turns, and the line ``all`` joins them.
+The file is written again after every ten tables, and ``--seconds`` ends early with what there is.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
-import math
 import sys
+import time
 import warnings
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from fold_intervals import FAMILIES, D, signal
 
 from groundstate.evaluate import METRICS
 from groundstate.evaluate.predictions import Prediction
@@ -28,20 +31,20 @@ from groundstate.study.assess import Assessment, assess
 from groundstate.study.race.names import DONE, TUNED
 from groundstate.study.tuning import Search
 
-ROWS, MANY, D = 150, 20_000, 6
-WEIGHTS = np.array([1.2, -0.8, 0.5, 0.0, 0.0, 0.0])
+MANY = 20_000
 NAMES = {
     "classification": "LogisticRegression,GaussianNB,KNeighborsClassifier,DecisionTreeClassifier",
     "regression": "Ridge,Lasso,KNeighborsRegressor,DecisionTreeRegressor",
 }
-HEAD = ["task", "metric", "tables", "covered", "standard_error", "off", "error_of_off",
-        "winner_off"]  # fmt: skip
+HEAD = ["task", "target", "rows", "metric", "tables", "covered", "standard_error", "off",
+        "error_of_off", "winner_off", "seed"]  # fmt: skip
+Seen = dict[tuple[str, str, int, str], list[tuple[float, float, float]]]
 
 
-def drawn(rng: np.random.Generator, n: int, task: str) -> tuple[Any, Any]:
-    """Standard normal features with one interaction; logistic labels, or normal noise."""
+def drawn(rng: np.random.Generator, n: int, task: str, family: str) -> tuple[Any, Any]:
+    """Standard normal features; logistic labels, or normal noise."""
     X = rng.standard_normal((n, D))
-    mean = X @ WEIGHTS + 0.7 * X[:, 0] * X[:, 1]
+    mean = signal(X, family)
     if task == "classification":
         return X, (rng.random(n) < 1 / (1 + np.exp(-mean))).astype(np.int64)
     return X, mean + rng.standard_normal(n)
@@ -67,47 +70,66 @@ def studied(names: str, X: Any, y: Any, tune: int, seed: int) -> Assessment:
     return kept[-1]
 
 
+def table(seen: Seen, task: str, family: str, n: int, i: int, seed: int, tune: int) -> None:
+    """Draw and study one table, and note of every score whether its interval held the truth."""
+    rng = np.random.default_rng([seed, i, n, len(task)])
+    (X, y), (M, m) = (drawn(rng, rows, task, family) for rows in (n, MANY))
+    found = studied(NAMES[task], X, y, tune, i)
+    classes, own = found.classes, found.developed.spare
+    assert own is not None
+    truth = m.astype(float) if classes is None else np.searchsorted(classes, m)
+    columns = [name for name in found.table.columns if name != found.table.target]
+    rows = {name: M[:, j] for j, name in enumerate(columns)}
+    predicted = Prediction.of(found.model, rows, classes)
+    for name, reported in found.scores.items():
+        if name not in METRICS:
+            continue
+        true = METRICS[name].score(truth, predicted)
+        held = float(reported.low <= true <= reported.high)
+        winner = METRICS[name].score(found.truth, own) - true
+        for target in (family, "all"):
+            seen[task, target, n, name].append((held, reported.estimate - true, winner))
+
+
+def written(path: str, seen: Seen, seed: int) -> list[list[Any]]:
+    """One line for each quantity, into the file."""
+    lines = []
+    for (task, target, n, name), values in sorted(seen.items()):
+        held, off, winner = np.array(values).T
+        root = len(held) ** 0.5
+        lines.append([
+            task, target, n, name, len(held), f"{held.mean():.4f}", f"{held.std() / root:.4f}",
+            f"{off.mean():.5f}", f"{off.std() / root:.5f}", f"{winner.mean():.5f}", seed,
+        ])  # fmt: skip
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([HEAD, *lines])
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--tables", type=int, default=500, help="of each task and number of rows")
+    parser.add_argument("--rows", default="60,150,400")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tune", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--out", default="bench/tables/race_coverage.csv")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    inside: dict[tuple[str, str], list[float]] = defaultdict(list)
-    off: dict[tuple[str, str], list[float]] = defaultdict(list)
-    winner: dict[tuple[str, str], list[float]] = defaultdict(list)
+    seen: Seen = defaultdict(list)
+    start = time.monotonic()
     for i in range(options.tables):
-        for task, names in NAMES.items():
-            rng = np.random.default_rng([options.seed, i, len(task)])
-            (X, y), (M, m) = (drawn(rng, n, task) for n in (ROWS, MANY))
-            found = studied(names, X, y, options.tune, i)
-            classes = found.classes
-            truth = m.astype(float) if classes is None else np.searchsorted(classes, m)
-            columns = [name for name in found.table.columns if name != found.table.target]
-            rows = {name: M[:, j] for j, name in enumerate(columns)}
-            said = Prediction.of(found.model, rows, classes)
-            own = found.developed.spare
-            for name, told in found.scores.items():
-                if name not in METRICS:
-                    continue
-                true = METRICS[name].score(truth, said)
-                inside[task, name].append(float(told.low <= true <= told.high))
-                off[task, name].append(told.estimate - true)
-                assert own is not None
-                winner[task, name].append(METRICS[name].score(found.truth, own) - true)
+        for n in map(int, options.rows.split(",")):
+            for task in NAMES:
+                family = FAMILIES[i % len(FAMILIES)]
+                table(seen, task, family, n, i, options.seed, options.tune)
         if i % 10 == 9:
+            written(options.out, seen, options.seed)
             print(f"{i + 1} tables", file=sys.stderr, flush=True)
-    with open(options.out, "w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(HEAD)
-        for (task, name), values in inside.items():
-            n, error = len(values), float(np.std(values)) / math.sqrt(len(values))
-            gap, spread = float(np.mean(off[task, name])), float(np.std(off[task, name]))
-            line = [task, name, n, f"{np.mean(values):.4f}", f"{error:.4f}", f"{gap:.5f}",
-                    f"{spread / math.sqrt(n):.5f}", f"{np.mean(winner[task, name]):.5f}"]  # fmt: skip
-            out.writerow(line)
+        if time.monotonic() - start > options.seconds:
+            break
+    for line in written(options.out, seen, options.seed):
+        if line[1] == "all":
             print(*line)
     return 0
 

@@ -42,18 +42,26 @@ PACKAGES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost"
 HELD_OUT = 0.3
 
 
+def label(value: Any) -> str:
+    """A class as text, the same for 1, 1.0 and "1"."""
+    try:
+        return f"{float(value):g}"
+    except ValueError:
+        return str(value)
+
+
 def judged(task: str, model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
     """Loss with its interval on rows that no fit has seen."""
     if task == CLASSES:
-        classes = [str(c) for c in model.classes_]
+        classes = [label(c) for c in model.classes_]
         p = np.clip(np.asarray(model.predict_proba(X), float), 1e-15, 1)
         p /= p.sum(1, keepdims=True)
-        places = [classes.index(str(v)) if str(v) in classes else -1 for v in y]
+        places = [classes.index(v) if v in classes else -1 for v in map(label, y)]
         each = np.array([-math.log(p[i, k]) if k >= 0 else -math.log(1e-15)
                          for i, k in enumerate(places)])  # fmt: skip
         loss, reach = each.mean(), 1.96 * each.std(ddof=1) / math.sqrt(len(each))
         told = [classes[k] for k in p.argmax(1)]
-        right = accuracy_score([str(v) for v in y], told)
+        right = accuracy_score([label(v) for v in y], told)
         return {"metric": "log_loss", "loss": loss, "low": loss - reach, "high": loss + reach,
                 "accuracy": right}  # fmt: skip
     squares = (np.asarray(model.predict(X), float).ravel() - y.astype(float)) ** 2

@@ -118,6 +118,7 @@ class Registry(Generic[R]):
         self._rows: dict[str, R] = {}
         self._discovered = package is None
         self._finding = False
+        self._declared: set[tuple[str, ...]] = set()
 
     def register(self, name: str | None = None, /, **meta: Any) -> Callable[[T], T]:
         """Return a decorator that adds the object under ``name`` (its own name unless given)."""
@@ -138,9 +139,7 @@ class Registry(Generic[R]):
         return add
 
     def __getitem__(self, name: str) -> R:
-        if name not in self._rows:
-            self._discover()
-        if name not in self._rows:
+        if name not in self:
             near = get_close_matches(name, self._rows, n=1, cutoff=0.5)
             known = ", ".join(self.names()) or "none yet"
             hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}."
@@ -148,9 +147,16 @@ class Registry(Generic[R]):
         return self._rows[name]
 
     def __contains__(self, name: object) -> bool:
+        if name not in self._rows and not self._discovered:
+            self._find(str(name))
         if name not in self._rows:
             self._discover()
         return name in self._rows
+
+    def _find(self, name: str) -> None:
+        """Import the modules that define a class of that name, where most rows are found."""
+        for module in modules_writing(self.package or "", f"class {name}("):
+            import_module(module)
 
     def __iter__(self) -> Iterator[R]:
         self._discover()
@@ -160,12 +166,20 @@ class Registry(Generic[R]):
         self._discover()
         return len(self._rows)
 
-    def declaring(self, field: str) -> list[R]:
-        """Rows that may give a field, sorted by name; only modules that write its name are imported."""
-        if not self._discovered:
-            for name in modules_writing(self.package or "", field):
+    def declaring(self, *words: str) -> list[R]:
+        """Rows whose modules write all these words, and others that are known, sorted by name.
+
+        Only modules that write them are imported: a field's name, or a field with its value.
+        """
+        if not self._discovered and words not in self._declared:
+            for name in modules_writing(self.package or "", *words):
                 import_module(name)
+            self._declared.add(words)
         return sorted(self._rows.values(), key=lambda row: row.name)
+
+    def row_of(self, obj: object) -> R | None:
+        """The row of an object, None where it has none; what exists was registered as it was made."""
+        return next((row for row in self._rows.values() if row.obj is obj), None)
 
     def names(self) -> list[str]:
         """Return the sorted names."""
@@ -198,13 +212,14 @@ def import_all(package: str) -> None:
             import_module(name)
 
 
-def modules_writing(package: str, word: str) -> list[str]:
-    """Names of the modules under ``package`` whose source holds a word, in name order."""
+def modules_writing(package: str, *words: str) -> list[str]:
+    """Names of the modules under ``package`` whose source holds all words, in name order."""
     root = import_module(package)
     found = []
     for place in map(Path, root.__path__):
         for file in place.rglob("*.py"):
-            if word in file.read_text(encoding="utf-8"):
+            text = file.read_text(encoding="utf-8")
+            if all(word in text for word in words):
                 parts = file.relative_to(place).with_suffix("").parts
                 found.append(".".join((package, *(p for p in parts if p != "__init__"))))
     return sorted(found)

@@ -172,7 +172,7 @@ class Study(Displayed):
 
     def write(self, folder: RunDir, *, keep_model: bool = True) -> dict[str, Any]:
         """The same into a folder that is open already; returns what ``report.json`` holds."""
-        return write(self.found, folder, self.source, keep_model=keep_model)
+        return write(self.found, folder, self.source, keep_model=keep_model, facts=self.facts)
 
     def _title(self) -> str:
         table = self.found.table
@@ -282,7 +282,7 @@ def _only_tables(options: dict[str, Any]) -> list[str]:
 def _texts(table: Any, target: Any, options: dict[str, Any]) -> RowSource | None:
     """The texts of a table that has nothing else to learn from, where models of texts are named."""
     names = options.get("model", "auto")
-    if _only_tables(options) or not isinstance(names, str):
+    if _only_tables(options) or not isinstance(names, str) or names in ("auto", "all"):
         return None
     if not any(models[n].rows == "text" for n in names.split(",") if n in models):
         return None

@@ -97,6 +97,21 @@ def test_compare_models_and_prediction_files(call: Any, runs: Path, tmp_path: Pa
     assert call("compare", "iris", good, good, "-t", "target").code == 2
 
 
+def test_compare_takes_the_target_of_the_models(call: Any, runs: Path, tmp_path: Path) -> None:
+    good, bad = runs / "GaussianNB" / "model.gs", runs / "BernoulliNB" / "model.gs"
+    named = call("compare", "iris", good, bad, "-t", "target", "--json").json
+    assert call("compare", "iris", good, bad, "--json").json == named
+    rows = tmp_path / "rows.csv"
+    data.read("iris").frame.write_csv(rows)
+    last = call("compare", good, bad, rows, "--json").json
+    assert last["loss"] == named["loss"] and last["a"] == str(good)
+    said = tmp_path / "said.csv"
+    assert call("predict", bad, "iris", "--out", said).code == 0
+    assert call("compare", rows, good, said, "--json").json["loss"] == named["loss"]
+    refused = call("compare", rows, said, rows)
+    assert refused.code == 2 and "name it with --target" in refused.error
+
+
 def test_board_ranks_runs_of_one_table(call: Any, runs: Path) -> None:
     told = call("board", runs, "--json").json
     assert [entry["model"] for entry in told] == ["GaussianNB", "BernoulliNB"]

@@ -208,7 +208,10 @@ def compare(
     table: TableName,
     a: Annotated[str, typer.Argument(metavar="A", help="Saved model, or file of predictions.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column that holds the truth.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column of the truth; what the models predict."),
+    ] = None,
     metric: Metric = None,
     groups: Groups = None,
     level: Level = 0.95,
@@ -217,7 +220,10 @@ def compare(
     json: Json = False,
     no_progress: Quiet = False,
 ) -> None:
-    """Which of two models is better on the same rows, and how sure that is."""
+    """Which of two models is better on the same rows, and how sure that is.
+
+    The table may also come last: groundstate compare old.gs new.gs test.csv.
+    """
     from groundstate.cli.compare import compare as run
 
     run(table, a, b, target, metric, groups, level, seed, device, json)

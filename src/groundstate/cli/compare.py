@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.cli.loading import load_model, named, rows_for
-from groundstate.cli.score import seen_warning
+from groundstate.cli.score import labelled, seen_warning
 from groundstate.cli.screen import Screen
 from groundstate.data import Table, read
 from groundstate.errors import DataError
@@ -30,7 +30,7 @@ def compare(
     table: str,
     a: str,
     b: str,
-    target: str,
+    target: str | None,
     metric: str | None,
     groups: str | None,
     level: float,
@@ -39,7 +39,11 @@ def compare(
     json: bool,
 ) -> None:
     """Which of two makes fewer mistakes on these rows, and how sure that is."""
-    screen, source = Screen(json), read(table).with_target(target)
+    screen = Screen(json)
+    if Path(table).suffix == ".gs":  # A B TABLE reads as well
+        table, a, b = b, table, a
+    models = {p: None if is_predictions(p) else load_model(p, device) for p in (a, b)}
+    source = _labelled(table, target, list(models.values()))
     task = str(source.task)
     measure = metric_named(metric, task)
     if measure.task != task:
@@ -49,7 +53,6 @@ def compare(
             f"compare takes two different models or files of predictions, got {a!r} twice"
         )
     truth, classes = truth_of(source)
-    models = {p: None if is_predictions(p) else load_model(p, device) for p in (a, b)}
     if classes is not None:
         classes = _every_class(classes, list(models.values()))
         truth = np.searchsorted(classes, source.y)
@@ -93,6 +96,23 @@ def compare(
         )
     lines += seen_warning({names[path]: share for path, share in seen.items()})
     screen.show("\n".join(lines))
+
+
+def _labelled(table: str, target: str | None, models: list[Any]) -> Table:
+    """The rows with the truth: in the column asked for, else in the one that the models predict."""
+    own = [m for m in models if isinstance(m, TablePredictor) and m.schema_.target is not None]
+    if own and target is None:
+        names = list(dict.fromkeys(m.target_ for m in own))
+        if len(names) > 1:
+            raise DataError(
+                f"the models predict {names[0]!r} and {names[1]!r}; --target names the column of the truth"
+            )
+        return labelled(own[0], table, None)
+    if target is None:
+        raise DataError(
+            "files of predictions do not say which column holds the truth; name it with --target"
+        )
+    return read(table).with_target(target)
 
 
 def _every_class(classes: NDArray[Any], models: list[Any]) -> NDArray[Any]:

@@ -80,10 +80,11 @@ class _Kept:
         idle = time.monotonic() - self.wrote
         if not (found.stage in _ANSWERS or done or idle > _SELDOM * self.took):
             return
-        self.write(Study(found, self.table))
-        if found.stage in _ANSWERS and self.facts is not None:
+        now = Study(found, self.table)
+        if found.stage in _ANSWERS:
             after = time.monotonic() - self.began
-            self.screen.show(f"{found.stage}, after {after:.0f} s: {self.facts['verdict'][0]}")
+            self.screen.show(f"{found.stage}, after {after:.0f} s: {now.facts['verdict'][0]}")
+        self.write(now)
 
     def write(self, found: Study | RowStudy) -> None:
         """Write the folder, which a reader always finds whole."""

@@ -148,11 +148,11 @@ def explain(model: Any) -> Explanation:
     plan, problem = _plan(estimator)
     energy = getattr(estimator, "energy_", plan.energy)
     cls = type(estimator)
-    task = next((row.task for row in models if row.obj is cls), "model")
+    row = models.row_of(cls)
     solver = plan.solver if plan.solver is not None else choose_solver(problem)
     return Explanation(
         name=cls.__name__,
-        task=task,
+        task="model" if row is None else row.task,
         summary=sentences(cls).rstrip("."),
         formula=formula(cls),
         spaces={name: repr(space) for name, space in energy.spaces.items()},
@@ -216,7 +216,7 @@ def _target(estimator: EnergyEstimator, X: Any) -> NDArray[Any] | None:
 def _part(obj: Any, rows: Registry[PartRow]) -> Part:
     """Name, registered formula and words of a part; also of parts that users wrote."""
     cls = type(obj)
-    row = next((row for row in rows if row.obj is cls), None)
+    row = rows.row_of(cls)
     return Part(cls.__name__, row.formula if row else formula(cls), sentences(cls))
 
 

@@ -24,12 +24,14 @@ from groundstate.study.single_rows import kept_with_model
 from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 
-def report(found: Assessment | Survey) -> tuple[dict[str, Any], list[Picture]]:
+def report(
+    found: Assessment | Survey, facts: dict[str, Any] | None = None
+) -> tuple[dict[str, Any], list[Picture]]:
     """The facts, the data of every picture among them, and the pictures."""
     if isinstance(found, Survey):
-        facts, drawn = survey_facts(found), draw_survey(found)
+        facts, drawn = facts or survey_facts(found), draw_survey(found)
     else:
-        facts = report_facts(found)
+        facts = facts or report_facts(found)
         drawn = draw_all(found, facts)
     shown = {
         picture.name: {"title": picture.title, "caption": picture.caption, "data": picture.data}
@@ -39,7 +41,12 @@ def report(found: Assessment | Survey) -> tuple[dict[str, Any], list[Picture]]:
 
 
 def write(
-    found: Assessment | Survey, run: RunDir, source: str, *, keep_model: bool = True
+    found: Assessment | Survey,
+    run: RunDir,
+    source: str,
+    *,
+    keep_model: bool = True,
+    facts: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write everything an assessment or a survey leaves behind into an open run; returns the facts.
 
@@ -49,8 +56,9 @@ def write(
     run : a `store.RunDir`, inside its ``with``
     source : path or built-in name of the table, for ``reproduce.py``
     keep_model : also write the fitted model
+    facts : of the assessment, where they are known already
     """
-    facts, drawn = report(found)
+    facts, drawn = report(found, facts)
     metric = facts["design"]["metric"]
     score = facts["scores"][metric]
     if keep_model:

@@ -14,6 +14,7 @@ from groundstate.report.svg import Picture, inline_svg
 from groundstate.study.candidates import inner_of
 from groundstate.study.facts import confusion, energies
 from groundstate.study.numbers import is_share, label, title
+from groundstate.study.race.names import FIRST
 from groundstate.study.unlabelled.maps import LINEAR
 
 if TYPE_CHECKING:
@@ -33,9 +34,14 @@ def draw_all(found: Assessment, facts: dict[str, Any]) -> list[Picture]:
     """Every picture that this assessment allows, in reading order."""
     drawn = [forest(found.board)]
     if found.classes is None:
-        drawn += [predicted(found), evidence.residuals(found.truth, found.prediction.values)]
+        drawn.append(predicted(found))
     else:
         drawn.append(confusions(found, found.design.repeats))
+    if found.stage == FIRST:  # others would keep the next answer waiting
+        return drawn
+    if found.classes is None:
+        drawn.append(evidence.residuals(found.truth, found.prediction.values))
+    else:
         drawn += evidence.of_probabilities(found, facts)
     drawn += evidence.of_facts(facts)
     gap = energies(found)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.table import TablePredictor
 from groundstate.models.traits import takes_sparse_rows, traits_of
+from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
 
 DUMMY = "dummy"
@@ -33,7 +34,7 @@ def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
     >>> shortlist("regression", n_rows=50_000)
     ['Ridge', 'HistGradientBoostingRegressor', 'MLPRegressor', 'TabularMLPRegressor']
     """
-    rows = registered.declaring("shortlist")
+    rows = _listed(task)
     fitting = [row for row in rows if row.role == ROLES[task] and row.rows == "table"]
     places = {r.name: r.shortlist_text if text else r.shortlist for r in fitting}
     rows = [row for row in fitting if places[row.name] is not None]
@@ -41,6 +42,11 @@ def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
         rows = [row for row in rows if takes_sparse_rows(row.obj())]
     rows.sort(key=lambda row: (places[row.name], row.name))
     return [row.name for row in rows if n_rows <= (row.shortlist_rows or n_rows)]
+
+
+def _listed(task: str) -> list[ModelRow]:
+    """Models that may be on the short list of a task; others stay unread."""
+    return registered.declaring("shortlist", f'role="{ROLES[task]}"')
 
 
 def text_in(table: Any) -> Text:
@@ -72,7 +78,7 @@ def chosen_models(
     listed = names.strip() == "auto"  # which needs no model but those of the list
     fitting = {
         row.name: row
-        for row in (registered.declaring("shortlist") if listed else registered)
+        for row in (_listed(task) if listed else registered)
         if row.role == ROLES[task]
         and row.rows == "table"
         and ((text and row.shortlist_text is not None) or takes_any_number(row.obj))
