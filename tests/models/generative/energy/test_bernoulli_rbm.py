@@ -434,7 +434,9 @@ def test_a_step_is_that_of_scikit_learn() -> None:
     """From the same θ and the same chains, both move θ by the same amount."""
     X = bars_and_stripes()
     peer = PeerRBM(4, learning_rate=0.1, batch_size=len(X), n_iter=3, random_state=0).fit(X)
-    before = [np.array(p) for p in (peer.components_, peer.intercept_hidden_, peer.intercept_visible_)]
+    before = [
+        np.array(p) for p in (peer.components_, peer.intercept_hidden_, peer.intercept_visible_)
+    ]
     draws = []
     see = peer._sample_visibles
     peer._sample_visibles = lambda h, rng: draws.append(see(h, rng)) or draws[-1]
@@ -442,7 +444,9 @@ def test_a_step_is_that_of_scikit_learn() -> None:
 
     energy = BilinearEnergy(9, 4).double()
     with torch.no_grad():
-        for p, value in zip((energy.W, energy.c, energy.b), (before[0].T, *before[1:]), strict=True):
+        for p, value in zip(
+            (energy.W, energy.c, energy.b), (before[0].T, *before[1:]), strict=True
+        ):
             p.copy_(torch.from_numpy(value))
     chains = torch.from_numpy(draws[0].astype(float))
     x = torch.from_numpy(X)

@@ -37,12 +37,7 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 KINDS = ("bernoulli", "gaussian", "categorical")
-COOLING = 0.2  # last part of a run in which "cooldown" lowers the rate
-SCHEDULES = {
-    "constant": None,
-    "cooldown": lambda done: min(1.0, (1.0 - done) / COOLING),
-    "linear": lambda done: 1.0 - done,
-}
+SCHEDULES = {"constant": None, "linear": lambda done: 1.0 - done}
 
 
 @models.register(family="energy", task="generation", role="generator")
@@ -78,10 +73,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
     n_temperatures : int, default=1
         Above 1, chains of ``"pcd"`` also run at higher temperatures, their inverses evenly down to
         1/n, and change places with those at 1 (parallel tempering): machines with separate modes mix.
-    schedule : {"cooldown", "constant", "linear"}, default="cooldown"
-        "cooldown" lowers the rate to zero in the last fifth of the run, without which noisy gradients do
-        not converge; "linear" from the start, for long runs: a short one goes half as far.
-        scikit-learn's is constant.
+    schedule : {"constant", "linear"}, default="constant"
+        "constant" is scikit-learn's. "linear" lowers the rate to zero along the run, without which noisy
+        gradients do not converge; a short run then goes half as far.
     momentum : float, default=0.0
     weight_decay : float, default=0.0
         Strength of :math:`\tfrac12\|W\|^2` beside the mean loss.
@@ -161,7 +155,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         k: int = 1,
         n_chains: int | None = None,
         n_temperatures: int = 1,
-        schedule: str = "cooldown",
+        schedule: str = "constant",
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         visible: Any = "bernoulli",
