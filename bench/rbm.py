@@ -56,7 +56,6 @@ RBM = Benchmark(
     name="rbm",
     title="BernoulliRBM.fit at scikit-learn's settings",
     sizes={
-        "100x10x256": (100, 10, 256, 10, 10),
         "200x10x8": (200, 10, 8, 10, 10),
         "2000x64x16": (2000, 64, 16, 10, 5),
         "2000x64x128": (2000, 64, 128, 10, 5),
