@@ -27,6 +27,7 @@ from groundstate.data import read
 from groundstate.evaluate import assess_generator
 
 TARGETS = {"penguins": "species", "titanic": "survived", "diamonds": "price"}
+TWINS = {"titanic": ("alive",)}  # columns that say the target again
 GENERATORS: dict[str, Callable[[int], Any]] = {
     "AutoregressiveDensity": lambda seed: gs.AutoregressiveDensity(random_state=seed),
     "NormalizingFlow": lambda seed: gs.NormalizingFlow(early_stopping=True, random_state=seed),
@@ -137,7 +138,11 @@ def main() -> None:
             )  # fmt: skip
         for name in given.tables.split(","):
             table = read(f"{given.folder}/{name}.csv")
-            kept = [c for c in table.columns if table.column(c).kind not in ("id", "text")]
+            again = TWINS.get(name, ())
+            kept = [
+                c for c in table.columns
+                if c not in again and table.column(c).kind not in ("id", "text")
+            ]  # fmt: skip
             frame = table.select(kept).frame
             target = TARGETS.get(name, kept[-1])
             for seed in range(given.seeds):

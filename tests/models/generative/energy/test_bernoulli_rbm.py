@@ -428,3 +428,49 @@ def test_codes_and_rows() -> None:
     )
     x, z = model.sample(5, return_latent=True, random_state=0)
     assert x.shape == (5, 2) and z.shape == (5, 2)
+
+
+def test_a_step_is_that_of_scikit_learn() -> None:
+    """From the same θ and the same chains, both move θ by the same amount."""
+    X = bars_and_stripes()
+    peer = PeerRBM(4, learning_rate=0.1, batch_size=len(X), n_iter=3, random_state=0).fit(X)
+    before = [
+        np.array(p) for p in (peer.components_, peer.intercept_hidden_, peer.intercept_visible_)
+    ]
+    draws = []
+    see = peer._sample_visibles
+    peer._sample_visibles = lambda h, rng: draws.append(see(h, rng)) or draws[-1]
+    peer._fit(X, np.random.RandomState(1))
+
+    energy = BilinearEnergy(9, 4).double()
+    with torch.no_grad():
+        for p, value in zip(
+            (energy.W, energy.c, energy.b), (before[0].T, *before[1:]), strict=True
+        ):
+            p.copy_(torch.from_numpy(value))
+    chains = torch.from_numpy(draws[0].astype(float))
+    x = torch.from_numpy(X)
+    loss = -energy.over_z(x).mean() + energy.over_z(chains).mean()
+    grads = torch.autograd.grad(loss, [energy.W, energy.c, energy.b])
+    after = (peer.components_.T, peer.intercept_hidden_, peer.intercept_visible_)
+    for p, g, value in zip((energy.W, energy.c, energy.b), grads, after, strict=True):
+        np.testing.assert_allclose((p - 0.1 * g).detach().numpy(), value, atol=1e-12)
+
+
+def test_at_the_settings_of_scikit_learn_it_learns_at_least_as_well() -> None:
+    rng = np.random.default_rng(0)
+    kinds = rng.random((10, 32)) < 0.3
+    X = (kinds[rng.integers(10, size=1000)] ^ (rng.random((1000, 32)) < 0.1)).astype(float)
+    found = []
+    for seed in range(5):
+        settings = {"learning_rate": 0.05, "n_iter": 5, "random_state": seed}
+        ours = BernoulliRBM(12, **settings).fit(X)
+        assert len(ours.h_samples_) == ours.batch_size
+        peer = PeerRBM(12, **settings).fit(X)
+        judge = BernoulliRBM(12, n_iter=1, random_state=0).fit(X)
+        for name in ("components_", "intercept_hidden_", "intercept_visible_"):
+            setattr(judge, name, getattr(peer, name))
+        found.append([ours.score(X), judge.score(X)])
+    ours_mean, peer_mean = np.mean(found, 0)
+    error = np.std(np.subtract(*np.transpose(found))) / np.sqrt(5)
+    assert ours_mean > peer_mean - 2 * error

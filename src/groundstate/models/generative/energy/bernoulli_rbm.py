@@ -67,14 +67,15 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
     method : {"pcd", "cd", "exact"}, default="pcd"
     k : int, default=1
         Sweeps of Gibbs sampling for each learning step.
-    n_chains : int, default=100
-        Chains of ``"pcd"``. scikit-learn has ``batch_size`` of them.
+    n_chains : int or None, default=None
+        Chains of ``"pcd"``; None is ``batch_size``, as scikit-learn has. More cost time and make steps
+        less noisy.
     n_temperatures : int, default=1
         Above 1, chains of ``"pcd"`` also run at higher temperatures, their inverses evenly down to
         1/n, and change places with those at 1 (parallel tempering): machines with separate modes mix.
-    schedule : {"linear", "constant"}, default="linear"
-        "linear" lowers the rate to zero along the run, without which noisy gradients do not converge.
-        scikit-learn's is constant.
+    schedule : {"constant", "linear"}, default="constant"
+        "constant" is scikit-learn's. "linear" lowers the rate to zero along the run, without which noisy
+        gradients do not converge; a short run then goes half as far.
     momentum : float, default=0.0
     weight_decay : float, default=0.0
         Strength of :math:`\tfrac12\|W\|^2` beside the mean loss.
@@ -132,7 +133,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions({"pcd", "cd", "exact"})],
         "k": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
         "n_temperatures": [Interval(Integral, 1, None, closed="left")],
         "schedule": [StrOptions(set(SCHEDULES))],
         "momentum": [Interval(Real, 0, 1, closed="left")],
@@ -152,9 +153,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         n_iter: int = 10,
         method: str = "pcd",
         k: int = 1,
-        n_chains: int = 100,
+        n_chains: int | None = None,
         n_temperatures: int = 1,
-        schedule: str = "linear",
+        schedule: str = "constant",
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         visible: Any = "bernoulli",
@@ -190,11 +191,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
     def _levels_of(self, x: Tensor) -> tuple[int, ...]:
         """What each coded column is: 0 real, 2 a bit, else its number of categories."""
         found = []
+        lowest, highest = x.amin(0).tolist(), x.amax(0).tolist()
         for j, (known, kind) in enumerate(zip(self.levels_, self._kinds(x.shape[1]))):
             if known:
                 found.append(max(known, 2))
                 continue
-            low, high = float(x[:, j].min()), float(x[:, j].max())
+            low, high = lowest[j], highest[j]
             if kind == "gaussian":
                 found.append(0)
             elif kind == "bernoulli":
@@ -232,7 +234,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
             return ContrastiveDivergence(self.k, over="x")
         if self.method == "pcd":
             hot = None if self.n_temperatures == 1 else ladder(self.n_temperatures)
-            return PersistentCD(self.n_chains, self.k, temperatures=hot, over="x")
+            many = self.batch_size if self.n_chains is None else self.n_chains
+            return PersistentCD(many, self.k, temperatures=hot, over="x")
         if energy.ability("log_partition", "x", "z") is None:
             d, l = energy.W.shape
             raise Unsupported(

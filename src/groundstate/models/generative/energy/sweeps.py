@@ -175,15 +175,17 @@ def columns(energy: Machine, means: Tensor) -> Tensor:
 def base_rates(levels: tuple[int, ...], x: Tensor, weight: Tensor | None) -> Tensor:
     """Visible biases of independent columns with the data's rates, ``(F,)``; no rate is 0 or 1."""
     w = x.new_ones(len(x)) if weight is None else weight.to(x)
-    total, parts = w.sum(), []
+    total = w.sum()
+    sums = w @ x  # (d,)
+    kinds = torch.tensor(levels, device=x.device)
+    one = torch.where(kinds == 2, torch.logit((sums + 0.5) / (total + 1.0)), sums / total)
+    if all(k in (0, 2) for k in levels):
+        return one
+    parts = []
     for j, k in enumerate(levels):
-        column = x[:, j]
-        if k == 0:
-            parts.append(((w @ column) / total)[None])
-        elif k == 2:
-            p = (w @ column + 0.5) / (total + 1.0)
-            parts.append(torch.logit(p)[None])
+        if k in (0, 2):
+            parts.append(one[j : j + 1])
         else:
-            counts = x.new_zeros(k).index_add_(0, column.long(), w)
+            counts = x.new_zeros(k).index_add_(0, x[:, j].long(), w)
             parts.append(((counts + 1.0) / (total + k)).log())
     return torch.cat(parts)
