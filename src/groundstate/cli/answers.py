@@ -43,10 +43,10 @@ def masks(model: Any, file: str, source: str, out: str, level: float, screen: Sc
     if out == "-":
         raise DataError("the model draws masks; name a folder for them with --out FOLDER")
     paths = _paths(source)
-    told = model.predict([str(p) for p in paths])
+    predictions = model.predict([str(p) for p in paths])
     twice = len({p.stem for p in paths}) < len(paths)
     with RunDir(out) as run:
-        for i, (path, mask) in enumerate(zip(paths, told, strict=True)):
+        for i, (path, mask) in enumerate(zip(paths, predictions, strict=True)):
             name = f"{i + 1:04d}-{path.stem}.png" if twice else f"{path.stem}.png"
             run.write_bytes(name, _png(np.asarray(mask)))
     classes = ", ".join(map(str, model.classes_))
@@ -66,11 +66,11 @@ def _png(labels: NDArray[Any]) -> bytes:
 def boxes(model: Any, file: str, source: str, out: str, level: float, screen: Screen) -> None:
     """A line for every object that is found: picture, label, score and corners in its pixels."""
     paths = _paths(source)
-    told = model.predict([str(p) for p in paths])
+    predictions = model.predict([str(p) for p in paths])
     lines: dict[str, list[Any]] = {
         name: [] for name in ("image", "label", "score", "x1", "y1", "x2", "y2")
     }
-    for path, found in zip(paths, told, strict=True):
+    for path, found in zip(paths, predictions, strict=True):
         for box, label, score in zip(found["boxes"], found["labels"], found["scores"], strict=True):
             values = (path.name, str(label), float(score), *(round(float(v), 2) for v in box))
             for name, value in zip(lines, values, strict=True):

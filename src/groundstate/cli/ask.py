@@ -63,13 +63,13 @@ def predict(
     if set_of:
         member = single_rows.sets(loaded, kept, rows, level)
         found["set"] = [" | ".join(map(str, member[i])) for i in range(len(member))]
-    told = pl.DataFrame({k: np.asarray(v) for k, v in found.items()})
+    answers = pl.DataFrame({k: np.asarray(v) for k, v in found.items()})
     if why:
         from groundstate.cli.why import why as reasons
 
         nested = json and out == "-"
-        told = told.with_columns(reasons(loaded, rows, background, seed, nested).values())
-    screen.frame(told, out)
+        answers = answers.with_columns(reasons(loaded, rows, background, seed, nested).values())
+    screen.frame(answers, out)
 
 
 def infer(

@@ -156,7 +156,7 @@ def summary(facts: dict[str, Any]) -> list[Any]:
     findings = [f"- read: {note}" for note in read_as[:_READ]]
     if len(read_as) > _READ:
         findings.append(f"- read: {len(read_as) - _READ} more such notes in the report")
-    findings += [f"- {severity}: {said}" for severity, said in together(table["findings"])]
+    findings += [f"- {severity}: {finding}" for severity, finding in together(table["findings"])]
     notes = [
         f"- {entry['name']}: {note}" for entry in board["entries"] for note in entry["notes"][:1]
     ]

@@ -201,12 +201,12 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
             f"{show(cover['covered'], 'accuracy')} "
             f"({show_range(cover['lo'], cover['hi'], 'accuracy')}){few}"
         )
-    told = facts["promised"]
-    if told:
-        fits = "which agrees" if told["agrees"] else "which does not agree: these rows differ"
+    promise = facts["promised"]
+    if promise:
+        fits = "which agrees" if promise["agrees"] else "which does not agree: these rows differ"
         lines.append(
-            f"the study promised {label(told['metric'])} {show(told['value'], told['metric'])} "
-            f"({show_range(told['lo'], told['hi'], told['metric'])}), {fits}"
+            f"the study promised {label(promise['metric'])} {show(promise['value'], promise['metric'])} "
+            f"({show_range(promise['lo'], promise['hi'], promise['metric'])}), {fits}"
         )
     unknown = facts.get("unknown")
     if unknown:

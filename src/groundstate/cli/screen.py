@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundstate.errors import DataError
-from groundstate.study.progress import told
+from groundstate.study.progress import progress_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,7 +63,7 @@ class Screen:
 
         console = Console(stderr=True, highlight=False)
         with console.status("starting") as status, _logged(console.print):
-            yield lambda stage: status.update(told(stage))
+            yield lambda stage: status.update(progress_line(stage))
 
     def frame(self, frame: pl.DataFrame, out: str) -> None:
         """Rows as CSV, or JSON, on standard output or in a file that appears whole or not."""
@@ -90,7 +90,7 @@ class _Log:
         now = time.monotonic()
         if self.shown and now - self.last >= _EVERY:
             self.last = now
-            sys.stderr.write(f"{told(stage)}\n")
+            sys.stderr.write(f"{progress_line(stage)}\n")
 
 
 class _Lines(logging.Handler):

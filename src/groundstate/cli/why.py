@@ -29,7 +29,7 @@ def why(
     found = shapley_values(model, rows, _typical(model, rows, background), random_state=seed)
     n = len(found.values)
     if nested:
-        return {"why": pl.Series("why", [_told(found, i) for i in range(n)], strict=False)}
+        return {"why": pl.Series("why", [_explained(found, i) for i in range(n)], strict=False)}
     out: dict[str, list[Any]] = {"why": [found.sentence(i, COLUMNS) for i in range(n)]}
     for k in range(COLUMNS):
         tops = [found.top(i, COLUMNS) for i in range(n)]
@@ -38,7 +38,7 @@ def why(
     return {name: pl.Series(name, values, strict=False) for name, values in out.items()}
 
 
-def _told(found: ShapleyValues, i: int) -> dict[str, Any]:
+def _explained(found: ShapleyValues, i: int) -> dict[str, Any]:
     k = int(found.about[i])
     return {
         "about": str(found.outputs[k]),

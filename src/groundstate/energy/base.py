@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
@@ -219,8 +220,12 @@ class Energy(LightModule):
         for parameter in self._parameters.values():  # the usual case, without torch's walk
             if parameter is not None and parameter.is_floating_point():
                 return parameter.device, parameter.dtype
+        if not self._modules:
+            for buffer in self._buffers.values():
+                if buffer is not None and buffer.is_floating_point():
+                    return buffer.device, buffer.dtype
         given = [t for v in (values or {}).values() for t in tensors(v)]
-        for tensor in (*self.parameters(), *self.buffers(), *given):
+        for tensor in chain(self.parameters(), self.buffers(), given):
             if tensor.is_floating_point():
                 return tensor.device, tensor.dtype
         for tensor in given:

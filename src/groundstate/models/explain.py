@@ -104,8 +104,8 @@ class Explanation:
             sure = "exact" if a.exact else "approximate"
             lines.append(f"  {a.operation} {a.free}: {a.method} ({sure})")
         if self.learned:
-            told = ", ".join(f"{k} {v}" for k, v in self.learned.items())
-            lines.append(f"Learned: {told}")
+            facts = ", ".join(f"{k} {v}" for k, v in self.learned.items())
+            lines.append(f"Learned: {facts}")
         return "\n".join(lines)
 
 
@@ -125,10 +125,10 @@ def explain(model: Any) -> Explanation:
     Examples
     --------
     >>> from groundstate import Ridge
-    >>> told = explain(Ridge())
-    >>> told.energy.name, told.rule.name, told.penalty.name, told.solver.name
+    >>> facts = explain(Ridge())
+    >>> facts.energy.name, facts.rule.name, facts.penalty.name, facts.solver.name
     ('SquaredEnergy', 'Naive', 'L2', 'LeastSquares')
-    >>> print(plain(told.energy.formula))
+    >>> print(plain(facts.energy.formula))
     e(x, y) = 1/2 ‖y - f(x)‖²
     """
     if isinstance(model, str):
@@ -142,7 +142,7 @@ def explain(model: Any) -> Explanation:
     estimator = model() if isinstance(model, type) else model
     if not isinstance(estimator, EnergyEstimator):
         raise Unsupported(
-            f"explain tells about groundstate's models, and {type(estimator).__name__} has no "
+            f"explain describes groundstate's models, and {type(estimator).__name__} has no "
             f"energy; there are {', '.join(models.names())}"
         )
     plan, problem = _plan(estimator)
@@ -240,7 +240,7 @@ def _learned(estimator: EnergyEstimator) -> dict[str, Any]:
     history = getattr(estimator, "history_", None)
     if history is None:
         return {}
-    told: dict[str, Any] = {"steps": history.n_iter, "converged": bool(history.converged)}
+    facts: dict[str, Any] = {"steps": history.n_iter, "converged": bool(history.converged)}
     if history.objective:
-        told["objective"] = float(f"{history.objective[-1]:.6g}")
-    return told
+        facts["objective"] = float(f"{history.objective[-1]:.6g}")
+    return facts

@@ -29,17 +29,19 @@ def inherit(cls: Any) -> None:
     cls._parameter_constraints = {name: rules[name] for name in given if name in rules}
     if vars(cls).get("__doc__") is None:  # as under python -OO
         return
-    said = [_said(base) for base in cls.__mro__]
-    parameters = dict(said[0]["Parameters"])
+    documented = [_documented(base) for base in cls.__mro__]
+    parameters = dict(documented[0]["Parameters"])
     for name in given.keys() - parameters:
         found = next(
-            (base["Parameters"][name] for base in said if name in base["Parameters"]), None
+            (base["Parameters"][name] for base in documented if name in base["Parameters"]), None
         )
         if found is not None:
             parameters[name] = _with_default(found, given[name].default)
-    learned = {name: text for base in reversed(said) for name, text in base["Attributes"].items()}
+    learned = {
+        name: text for base in reversed(documented) for name, text in base["Attributes"].items()
+    }
     in_order = [*(name for name in given if name in parameters), *parameters]
-    own_first = [*said[0]["Attributes"], *learned]
+    own_first = [*documented[0]["Attributes"], *learned]
     cls.__doc__ = _written(
         cleandoc(cls.__doc__),
         Parameters=[parameters[name] for name in in_order],
@@ -55,15 +57,15 @@ def keep(estimator: Any, given: dict[str, Any]) -> None:
 
 
 @cache
-def _said(cls: Any) -> dict[str, dict[str, str]]:
+def _documented(cls: Any) -> dict[str, dict[str, str]]:
     """What the docstring of a class itself says of parameters and attributes, by name."""
     parts = _HEADING.split(cleandoc(vars(cls).get("__doc__") or ""))
-    said: dict[str, dict[str, str]] = {"Parameters": {}, "Attributes": {}}
+    documented: dict[str, dict[str, str]] = {"Parameters": {}, "Attributes": {}}
     for heading, body in zip(parts[1::2], parts[2::2]):
         for text in re.split(r"\n(?=\S)", body.strip()):
             for name in text.partition("\n")[0].partition(" : ")[0].split(","):
-                said.setdefault(heading, {})[name.strip()] = text
-    return said
+                documented.setdefault(heading, {})[name.strip()] = text
+    return documented
 
 
 def _with_default(text: str, value: Any) -> str:
@@ -74,10 +76,12 @@ def _with_default(text: str, value: Any) -> str:
     return head + line + rest
 
 
-def _written(doc: str, **said: list[str]) -> str:
+def _written(doc: str, **documented: list[str]) -> str:
     """The docstring with these sections, which stand before all others."""
     first, *parts = _HEADING.split(doc)
-    made = {heading: "\n".join(dict.fromkeys(rows)) + "\n\n" for heading, rows in said.items()}
+    made = {
+        heading: "\n".join(dict.fromkeys(rows)) + "\n\n" for heading, rows in documented.items()
+    }
     kept = {heading: body for heading, body in zip(parts[::2], parts[1::2]) if heading not in made}
     sections = ((h, body) for h, body in (made | kept).items() if body.strip())
     text = "".join(f"{heading}\n{'-' * len(heading)}\n{body}" for heading, body in sections)

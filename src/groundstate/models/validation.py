@@ -85,11 +85,11 @@ def validate_data(
         with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
             return scikit_learn_checks(estimator, X, y, **settings)
     except ValueError as error:
-        said = str(error)
-        name = "y" if said.startswith("Input y contains") else "X"
-        if not said.startswith((f"Input {name} contains", "Input contains NaN")):
+        message = str(error)
+        name = "y" if message.startswith("Input y contains") else "X"
+        if not message.startswith((f"Input {name} contains", "Input contains NaN")):
             raise
-        missing = "contains NaN" in said
+        missing = "contains NaN" in message
         sentence = f"Input {name} contains {'NaN' if missing else 'infinity'}"
         asked = settings.get("dtype") if name == "X" else None
         sentence += _where(X if name == "X" else y, missing, asked)

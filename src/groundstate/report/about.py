@@ -47,8 +47,8 @@ def audit(facts: dict[str, Any]) -> str:
     if not findings:
         return "<p>Nothing: no missing values, copies, constants, leaks or other traps.</p>"
     items = [
-        f'<li><span class="tag {escape(severity)}">{escape(severity)}</span> {escape(said)}.</li>'
-        for severity, said in together(findings)
+        f'<li><span class="tag {escape(severity)}">{escape(severity)}</span> {escape(finding)}.</li>'
+        for severity, finding in together(findings)
     ]
     return "<ul>" + "\n".join(items) + "</ul>"
 

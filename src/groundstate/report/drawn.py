@@ -65,8 +65,14 @@ def _grid(
             else:
                 names = _names(found)
                 _boxes(axes[0, column], found.truth[i].boxes, found.truth[i].labels, None, names)
-                told = found.prediction[i]
-                _boxes(axes[1, column], told["boxes"], told["labels"], told["scores"], names)
+                predicted = found.prediction[i]
+                _boxes(
+                    axes[1, column],
+                    predicted["boxes"],
+                    predicted["labels"],
+                    predicted["scores"],
+                    names,
+                )
 
     rows = "picture, mask as it was drawn, mask by the model" if classes is not None else (
         f"objects as they were marked, and as the model finds them (scores of {_SURE} or more)"

@@ -180,12 +180,14 @@ def diagnosis(facts: dict[str, Any]) -> str:
         f"Cross-validation of {facts['chosen']} with its final settings; the score at the top also "
         "pays for choosing and tuning, so the two may differ a little."
     )
-    said = found["sentence"]
+    sentence = found["sentence"]
     if found["test"]["estimate"] == 0:
-        said = "It makes no mistake on new rows."
+        sentence = "It makes no mistake on new rows."
     if found["verdict"] == "good" and not facts["baselines"]["better_than_dummy"]:
-        said = "It errs as much on its own rows as on new ones: it found nothing in the columns."
-    text = f"<p>{escape(said)}</p>{table}{words}"
+        sentence = (
+            "It errs as much on its own rows as on new ones: it found nothing in the columns."
+        )
+    text = f"<p>{escape(sentence)}</p>{table}{words}"
     lines: dict[Any, list[str]] = {True: [], None: [], False: []}
     for i, remedy in enumerate(found["remedies"]):
         lines[remedy["fell"]].append(_remedy(facts, i, remedy, kind))

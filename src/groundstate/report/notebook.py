@@ -12,7 +12,7 @@ from groundstate.report.style import NOTEBOOK
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import label, show, show_range
-from groundstate.study.progress import Progress, told
+from groundstate.study.progress import Progress, progress_line
 from groundstate.study.unlabelled.survey import Survey
 from groundstate.study.verdict import credited
 
@@ -23,13 +23,13 @@ _SCORES = 6
 def notebook(found: Assessment | Survey, facts: dict[str, Any], heading: str) -> str:
     """The HTML that a notebook shows for a study."""
     first, *more = facts["verdict"]
-    said = "".join(f"<p style='margin:.2em 0'>{escape(line)}</p>" for line in more)
+    lines = "".join(f"<p style='margin:.2em 0'>{escape(line)}</p>" for line in more)
     rest = facts.get("unfinished") or []
     waiting = f"<p><i>In progress: {escape('; '.join(rest))}.</i></p>" if rest else ""
     columns, rows = found.board._table()
     parts = [
         f"<p><b>{escape(heading)}</b></p>",
-        f"<p style='font-size:1.1em;margin:.3em 0'><b>{escape(first)}</b></p>{said}{waiting}",
+        f"<p style='font-size:1.1em;margin:.3em 0'><b>{escape(first)}</b></p>{lines}{waiting}",
         _scores(facts),
         html_table(columns, list(rows)[:_SHOWN]),
         f"<div style='max-width:30em'>{forest(found.board).svg}</div>",
@@ -46,7 +46,7 @@ def live() -> Progress | None:
     line = module.display.display(module.display.HTML("starting"), display_id=True)
 
     def progress(stage: str) -> None:
-        line.update(module.display.HTML(f"<i>{escape(told(stage))}</i>"))
+        line.update(module.display.HTML(f"<i>{escape(progress_line(stage))}</i>"))
 
     return progress
 

@@ -85,14 +85,14 @@ def texts(found: RowAssessment) -> list[dict[str, Any]]:
     rows: Any = found.rows
     if found.classes is None or found.prediction.probability is None or not isinstance(rows, Texts):
         return []
-    told = np.asarray(found.prediction.values)
-    sure = found.prediction.probability[np.arange(len(told)), told]
-    wrong = np.flatnonzero(told != found.truth)
+    predicted = np.asarray(found.prediction.values)
+    sure = found.prediction.probability[np.arange(len(predicted)), predicted]
+    wrong = np.flatnonzero(predicted != found.truth)
     order = wrong[np.argsort(-sure[wrong], kind="stable")][:_EXAMPLES]
     words = rows[order].strings() if len(order) else []
     return [
         {"text": text[:_LETTERS], "truth": str(found.classes[found.truth[i]]),
-         "told": str(found.classes[told[i]]), "probability": float(sure[i])}
+         "told": str(found.classes[predicted[i]]), "probability": float(sure[i])}
         for i, text in zip(order.tolist(), words, strict=True)
     ]  # fmt: skip
 
@@ -101,11 +101,11 @@ def images(found: RowAssessment) -> list[Picture]:
     """Pictures that were judged: the surest mistakes, and where the model looked."""
     if found.classes is None or found.prediction.probability is None:
         return []
-    p, told = found.prediction.probability, np.asarray(found.prediction.values)
-    wrong = np.flatnonzero(told != found.truth)
-    order = wrong[np.argsort(-p[wrong, told[wrong]], kind="stable")]
-    right = np.flatnonzero(told == found.truth)
-    unsure = right[np.argsort(p[right, told[right]], kind="stable")]
+    p, predicted = found.prediction.probability, np.asarray(found.prediction.values)
+    wrong = np.flatnonzero(predicted != found.truth)
+    order = wrong[np.argsort(-p[wrong, predicted[wrong]], kind="stable")]
+    right = np.flatnonzero(predicted == found.truth)
+    unsure = right[np.argsort(p[right, predicted[right]], kind="stable")]
     made = [_taken_for(found)] if len(found.classes) <= _CLASSES else []
     for name, title, index, caption in (
         ("mistakes", "The surest mistakes", order, "Wrong answers with the highest probability"),
@@ -121,18 +121,18 @@ def _taken_for(found: RowAssessment) -> Picture:
     import torch
 
     assert found.classes is not None and found.prediction.probability is not None
-    told = np.asarray(found.prediction.values)
-    sure = found.prediction.probability[np.arange(len(told)), told]
+    predicted = np.asarray(found.prediction.values)
+    sure = found.prediction.probability[np.arange(len(predicted)), predicted]
     cells: dict[tuple[int, int], int] = {}
     for i in np.argsort(-sure, kind="stable").tolist():
-        cells.setdefault((int(found.truth[i]), int(told[i])), i)
+        cells.setdefault((int(found.truth[i]), int(predicted[i])), i)
     index = np.array(list(cells.values()))
     shown = to_device(found.rows[index], torch.device("cpu"))
     pixels = np.asarray(shown).transpose(0, 2, 3, 1)
     pixels = pixels / 255 if pixels.max() > 1 else pixels
     k, names = len(found.classes), [str(c) for c in found.classes]
     counts = np.zeros((k, k), np.int64)
-    np.add.at(counts, (found.truth, told), 1)
+    np.add.at(counts, (found.truth, predicted), 1)
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
@@ -168,7 +168,7 @@ def _grid(found: RowAssessment, name: str, title: str, index: Any, caption: str)
     pixels = np.asarray(values).transpose(0, 2, 3, 1)
     pixels = pixels / 255 if pixels.max() > 1 else pixels
     maps = found.model.explain(shown) if hasattr(found.model, "explain") else None
-    told, classes = np.asarray(found.prediction.values)[index], found.classes
+    predicted, classes = np.asarray(found.prediction.values)[index], found.classes
 
     def draw(figure: Figure) -> None:
         for i, ax in enumerate(figure.subplots(2, _EXAMPLES // 2).flat):
@@ -180,9 +180,9 @@ def _grid(found: RowAssessment, name: str, title: str, index: Any, caption: str)
                 heat = np.asarray(maps[i], float).squeeze()
                 ax.imshow(heat, cmap="inferno", alpha=0.35, rasterized=True,
                           extent=(-0.5, pixels.shape[2] - 0.5, pixels.shape[1] - 0.5, -0.5))  # fmt: skip
-            p = found.prediction.probability[index[i], told[i]]
+            p = found.prediction.probability[index[i], predicted[i]]
             truth = classes[found.truth[index[i]]]
-            ax.set_title(f"{classes[told[i]]} {p:.0%}, is {truth}", fontsize=7, color=INK)
+            ax.set_title(f"{classes[predicted[i]]} {p:.0%}, is {truth}", fontsize=7, color=INK)
 
     more = "; bright where the answer was read off (Grad-CAM)" if maps is not None else ""
     data = {"rows": found.judged[index].tolist()}
@@ -201,19 +201,19 @@ def nodes(found: RowAssessment) -> Picture:
     where = rows.index.cpu().numpy()[found.judged]
     seen = np.isin(where, keep)
     at = place[np.searchsorted(keep, where[seen])]
-    told, truth = np.asarray(found.prediction.values)[seen], found.truth[seen]
+    predicted, truth = np.asarray(found.prediction.values)[seen], found.truth[seen]
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
         lines = place[np.searchsorted(keep, ends[inside])].transpose(1, 0, 2)
         ax.plot(lines[..., 0], lines[..., 1], color=LINE, linewidth=0.3, zorder=1, rasterized=True)
         ax.plot(*place.T, "o", color=LINE, markersize=3, zorder=2)
-        for k in np.unique(told):
+        for k in np.unique(predicted):
             colour = GROUPS[int(k) % len(GROUPS)] if found.classes is not None else SECOND
-            mine = at[told == k]
+            mine = at[predicted == k]
             ax.plot(*mine.T, "o", color=colour, markersize=5, zorder=3)
         if found.classes is not None:
-            ax.plot(*at[told != truth].T, "o", markersize=9, markerfacecolor="none",
+            ax.plot(*at[predicted != truth].T, "o", markersize=9, markerfacecolor="none",
                     markeredgecolor=INK, zorder=4)  # fmt: skip
         ax.set_axis_off()
 

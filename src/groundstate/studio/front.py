@@ -172,20 +172,20 @@ def _about(loaded: Loaded) -> About:
     curve = plain(list(getattr(history, "objective", None) or []))
     try:
         with loaded.lock:
-            told = explain(loaded.estimator)
+            explained = explain(loaded.estimator)
     except Unsupported as reason:
         return About(
             key=loaded.key, name=loaded.name, summary=str(reason), formula="", parts={},
             abilities=[], learned={}, curve=curve,
         )  # fmt: skip
     named = {
-        "energy": told.energy,
-        "learning rule": told.rule,
-        "penalty": told.penalty,
-        "solver": told.solver,
+        "energy": explained.energy,
+        "learning rule": explained.rule,
+        "penalty": explained.penalty,
+        "solver": explained.solver,
     }
     return About(
-        key=loaded.key, name=told.name, summary=told.summary, formula=in_words(told.formula),
+        key=loaded.key, name=explained.name, summary=explained.summary, formula=in_words(explained.formula),
         parts={
             what: f"{part.name}: {in_words(part.formula)}" if part.formula else part.name
             for what, part in named.items()
@@ -193,9 +193,9 @@ def _about(loaded: Loaded) -> About:
         },
         abilities=[
             Ability(free=a.free, operation=a.operation, method=a.method, exact=a.exact)
-            for a in told.inference
+            for a in explained.inference
         ],
-        learned=told.learned, curve=curve,
+        learned=explained.learned, curve=curve,
     )  # fmt: skip
 
 

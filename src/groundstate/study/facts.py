@@ -233,10 +233,10 @@ def variation_facts(moved: dict[str, Any] | None) -> dict[str, Any] | None:
     values = np.asarray(moved.get("seeds", {}).get("values", ()), np.float64)
     if moved["seed"] != 0 or len(values) < 2 or np.ptp(values) <= 1e-12:
         return moved
-    told = {**moved, "seed": float(np.std(values, ddof=1))}
+    effects = {**moved, "seed": float(np.std(values, ddof=1))}
     if "advice" in moved:
-        told["advice"] = advice_of({name: told.get(name) or 0.0 for name in SOURCES})
-    return told
+        effects["advice"] = advice_of({name: effects.get(name) or 0.0 for name in SOURCES})
+    return effects
 
 
 def energy_facts(found: Assessment) -> dict[str, Any] | None:

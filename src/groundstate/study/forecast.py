@@ -52,10 +52,10 @@ class ForecastStudy:
     @property
     def verdict(self) -> str:
         better = self.error < self.naive
-        told = f"{1 - self.error / self.naive:.0%} less than" if better else "not less than"
+        relative = f"{1 - self.error / self.naive:.0%} less than" if better else "not less than"
         return (
             f"{self.chosen} forecasts the last {self.steps} items with a mean absolute error of "
-            f"{self.error:.4g}, {told} repeating the last item ({self.naive:.4g}); its band of "
+            f"{self.error:.4g}, {relative} repeating the last item ({self.naive:.4g}); its band of "
             f"{self.made.level:.0%} held {self.coverage:.0%} of them."
         )
 

@@ -158,14 +158,14 @@ def compared(
         if name == first:
             continue
         each = []
-        for told in repeats:
+        for repeat in repeats:
             if measure.is_share:
-                hits = (measure.per_row(truth, told[who]) for who in (first, name))
+                hits = (measure.per_row(truth, repeat[who]) for who in (first, name))
                 each.append(mcnemar(*hits, sample_weight=weight, level=level))
             else:
                 each.append(
                     paired_bootstrap(
-                        measure, truth, told[first], told[name], sample_weight=weight, level=level,
+                        measure, truth, repeat[first], repeat[name], sample_weight=weight, level=level,
                         key=key.fold("compare", name),
                     )
                 )  # fmt: skip

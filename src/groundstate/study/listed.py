@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_ALONE = 2  # notes of one kind that are said one by one
+_ALONE = 2  # notes of one kind that are listed one by one
 
 
 def left_out(parts: Sequence[str]) -> list[str]:
@@ -31,13 +31,13 @@ def together(findings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     [('info', "1% of 'a' is missing; likewise 'b', 'c'")]
     """
     lines: list[tuple[str, str]] = []
-    told: set[str] = set()
+    seen: set[str] = set()
     for one in findings:
         alike = [f for f in findings if f["code"] == one["code"] and f["severity"] == "info"]
         if one["severity"] != "info" or len(alike) <= _ALONE:
             lines.append((one["severity"], one["sentence"]))
-        elif one["code"] not in told:
-            told.add(one["code"])
+        elif one["code"] not in seen:
+            seen.add(one["code"])
             rest = list(dict.fromkeys(repr(c) for f in alike[1:] for c in f["columns"]))
             more = f"; likewise {', '.join(rest)}" if rest else f" (and {len(alike) - 1} more)"
             lines.append((one["severity"], one["sentence"] + more))

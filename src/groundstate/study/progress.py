@@ -23,10 +23,10 @@ class Step(str):
     left: float | None = None
 
 
-def told(stage: str) -> str:
+def progress_line(stage: str) -> str:
     """What runs now, with the share that is done and the time left where they are known.
 
-    >>> told("comparing Ridge")
+    >>> progress_line("comparing Ridge")
     'comparing Ridge'
     """
     done, left = getattr(stage, "done", None), getattr(stage, "left", None)

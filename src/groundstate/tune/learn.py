@@ -67,11 +67,11 @@ class Learn:
         rows = as_rows(D)
         key = Key.of(random_state)
         start = time.perf_counter()
-        told: dict[str, Any] = {}
+        logged: dict[str, Any] = {}
         if validation is not None and self.checkpoints > 1:
             judge = as_rows(validation)
             check_disjoint(rows, judge)
-            model = self._best_checkpoint(rows, judge, params, key, told)
+            model = self._best_checkpoint(rows, judge, params, key, logged)
         else:
             model = fit(self.estimator, params, rows, key)
         seconds = time.perf_counter() - start
@@ -82,7 +82,7 @@ class Learn:
             "seed": random_state if isinstance(random_state, int) else [key.high, key.low],
             "versions": versions(),
             "seconds": seconds,
-            **told,
+            **logged,
         }
         return model
 
@@ -92,7 +92,7 @@ class Learn:
         judge: Rows,
         params: Mapping[str, Any] | None,
         key: Key,
-        told: dict[str, Any],
+        logged: dict[str, Any],
     ) -> Any:
         from sklearn.base import clone
 
@@ -106,7 +106,7 @@ class Learn:
             if best is None or risk < best[0]:
                 best = (risk, steps, copy.deepcopy(model))
         assert best is not None
-        told["validation_risk"], told["steps"] = best[0], best[1]
+        logged["validation_risk"], logged["steps"] = best[0], best[1]
         return best[2]
 
 

@@ -80,7 +80,7 @@ def named(storage: Any) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what the driver said."""
+    """The first line of the error message of the driver."""
     inner: BaseException | None = error
     while inner is not None:
         if getattr(inner, "orig", None) is not None:

@@ -88,7 +88,7 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     best_params_, best_score_, best_index_
-    best_estimator_ : the final model; ``provenance_`` tells what it was learned from
+    best_estimator_ : the final model; ``provenance_`` records what it was learned from
     cv_results_ : dict of arrays as of scikit-learn's searches, one entry for each trial
     study_ : optuna.Study
     summary_ : str

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from groundstate.learn.solvers.lasso import polish as lasso
 from groundstate.learn.solvers.lasso.design import GramDesign
+from groundstate.learn.solvers.lasso.path import solve_path
 from groundstate.learn.solvers.svm.smo import polish as machine
 
 rng = np.random.default_rng(0)
@@ -29,6 +30,29 @@ def test_active_columns_are_found(mu: float, positive: bool) -> None:
     np.testing.assert_allclose(g[at], lam * np.sign(w[at]), rtol=1e-9)
     assert ((g if positive else abs(g))[~at] <= lam * (1 + 1e-9)).all()
     assert not positive or (w >= 0).all()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("mu", [0.0, 3.0])
+@pytest.mark.parametrize("lam", [0.01, 8.0, 60.0, 1e4])
+def test_few_columns_need_nothing_compiled(
+    monkeypatch: pytest.MonkeyPatch, lam: float, mu: float, positive: bool
+) -> None:
+    X = rng.normal(size=(60, 12))
+    y = X[:, :4] @ np.array([2.0, -1.5, 1.0, 0.3]) + rng.normal(size=60)
+    design = GramDesign(60.0, X.T @ X, X.T @ y, float(y @ y), np.zeros(12), 0.0)
+    by_descent = solve_path(design, [(lam, mu)], tol=1e-12, max_iter=10**5, positive=positive)
+    with monkeypatch.context() as patch:
+        patch.setattr(lasso, "solve_path", None)
+        for start in (np.zeros(12), by_descent.coefs[:, 0] + 0.0, np.ones(12)):
+            path = lasso.solve_few(design, start, lam, mu, positive, 1e-4)
+            assert path is not None and path.gaps[0] <= 1e-10 * design.yy
+            np.testing.assert_allclose(path.coefs, by_descent.coefs, atol=1e-5)
+            assert path.rounds[0][-1] == path.objectives[0] <= path.rounds[0][0] * (1 + 1e-12)
+    assert lasso.solve_few(design, np.zeros(12), lam, mu, positive, -1.0) is None  # not certified
+    wide = np.eye(lasso.FEW + 1)
+    other = GramDesign(1.0, wide, wide[0], 1.0, wide[0], 0.0)
+    assert lasso.solve_few(other, wide[0], lam, mu, positive, 1e-4) is None
 
 
 def test_what_is_no_neighbour_of_the_optimum_stays(monkeypatch: pytest.MonkeyPatch) -> None:

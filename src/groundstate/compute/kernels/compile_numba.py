@@ -18,7 +18,7 @@ import numba
 from groundstate.compute.foreign.numba import event, one_form
 
 LOG = logging.getLogger("groundstate.compile")
-SILENT = 1.0  # seconds of compiling that nobody is told of
+SILENT = 1.0  # seconds of compiling that are not reported
 FAST = {"nnan", "nsz", "contract"}  # the freedom that vector instructions need
 _njit: Any = numba.njit
 

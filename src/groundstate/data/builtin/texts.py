@@ -89,8 +89,10 @@ def make_reviews(
         nouns = rng.choice(_THINGS[thing].split(), 2, replace=False)
         words = rng.choice(_OPINIONS[opinion].split(), 2, replace=False)
         adverbs = rng.choice(_ADVERBS, 2)
-        said = [f"the {a} was {b} {c} ." for a, b, c in zip(nouns, adverbs, words, strict=True)]
-        texts.append(f"{rng.choice(_OPENINGS)} {said[0]} {said[1]}")
+        sentences = [
+            f"the {a} was {b} {c} ." for a, b, c in zip(nouns, adverbs, words, strict=True)
+        ]
+        texts.append(f"{rng.choice(_OPENINGS)} {sentences[0]} {sentences[1]}")
         opinions.append(opinion)
         things.append(thing)
     return texts, np.array(opinions), np.array(things)
@@ -140,14 +142,14 @@ def make_topics(
     topic = rng.integers(topics, size=n)
     texts = []
     for i in topic:
-        said = []
+        sentence = []
         for _ in range(sentences):
             for word in rng.choice(own[i], length, replace=False):
                 if rng.random() < 0.3:
-                    said.append(str(rng.choice(_SMALL)))
-                said.append(str(word))
-            said.append(".")
-        texts.append(" ".join(said))
+                    sentence.append(str(rng.choice(_SMALL)))
+                sentence.append(str(word))
+            sentence.append(".")
+        texts.append(" ".join(sentence))
     return texts, topic
 
 

@@ -68,8 +68,8 @@ def _parse(file: Path) -> Node:
     def refuse(*_: Any) -> None:
         raise DataError(f"{str(file)!r} declares a document type or an entity, which is not read")
 
-    def text(said: str) -> None:
-        stack[-1][""] = stack[-1].get("", "") + said
+    def text(characters: str) -> None:
+        stack[-1][""] = stack[-1].get("", "") + characters
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start

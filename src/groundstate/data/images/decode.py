@@ -107,7 +107,7 @@ def headers(paths: Sequence[str]) -> list[Header]:
 
 
 def natural_channels(paths: Sequence[str], found: Sequence[Header]) -> int:
-    """1 where all pictures are grey, else 3; what is converted is said once."""
+    """1 where all pictures are grey, else 3; what is converted is reported once."""
     grey = [p for p, h in zip(paths, found, strict=True) if h.grey]
     alpha = [p for p, h in zip(paths, found, strict=True) if h.alpha]
     channels = 1 if len(grey) == len(found) else 3

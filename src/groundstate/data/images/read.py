@@ -75,7 +75,7 @@ class ImageRows(RowReader):
 
 
 def files_of(paths: Sequence[str | Path]) -> Files:
-    """Image files in grey where all of them are grey, else in colour; what is converted is said."""
+    """Image files in grey where all of them are grey, else in colour; what is converted is reported."""
     files = Files.of(paths)
     names: list[str] = files.paths.tolist()
     return Files(files.paths, ImageReader(natural_channels(names, headers(names))))

@@ -111,18 +111,20 @@ class Drift(Displayed):
     @property
     def sentence(self) -> str:
         """The verdict."""
-        told = ""
+        separability = ""
         if self.auc is not None:
             sure = "tells them apart" if self.auc.low > 0.5 else "cannot tell them apart"
             area = f"AUC {self.auc.estimate:.2f}, {self.auc.low:.2f} to {self.auc.high:.2f}"
-            told = f"a classifier {sure} ({area})"
+            separability = f"a classifier {sure} ({area})"
         lacks = [*self.only_a, *self.only_b]
         absent = f"columns {listing(lacks)} are in one set only" if lacks else ""
         if not self.drifted:
             tested = [c.p_corrected for c in self.columns if c.p_corrected is not None]
             least = f"none of {len(tested)} columns differs measurably" if tested else ""
-            return "No drift found: " + "; ".join(part for part in (told, least) if part) + "."
-        parts = [absent, told] if told else [absent]
+            return (
+                "No drift found: " + "; ".join(part for part in (separability, least) if part) + "."
+            )
+        parts = [absent, separability] if separability else [absent]
         if self.moved:
             worst = self.moved[0]
             few = all((c.distance or 0) < SMALL for c in self.moved)

@@ -194,14 +194,14 @@ class _Loss:
         else:
             self.truth = y.astype(np.float64)
 
-    def __call__(self, told: Floats, times: int = 1) -> Floats:
+    def __call__(self, predicted: Floats, times: int = 1) -> Floats:
         truth = np.tile(self.truth, times)
         if self.classes is None:
-            return self.sign * self.measure.per_row(truth, Prediction(told[:, 0]))
-        if told.shape[1] == 1:
-            told = np.concatenate([-told, told], 1)
-        values = np.argmax(told, 1)
-        table = told if self.measure.needs == "probability" else None
+            return self.sign * self.measure.per_row(truth, Prediction(predicted[:, 0]))
+        if predicted.shape[1] == 1:
+            predicted = np.concatenate([-predicted, predicted], 1)
+        values = np.argmax(predicted, 1)
+        table = predicted if self.measure.needs == "probability" else None
         return self.sign * self.measure.per_row(
             truth, Prediction(values, table, table, self.classes)
         )
@@ -246,8 +246,8 @@ def _rises(
         part = donors[lo : lo + at_once]
         mixed = np.repeat(played.cells[None], len(part), 0)  # (r, n, p)
         mixed[:, :, cells] = played.cells[part][:, :, cells]
-        told = played.asked(mixed.reshape(-1, mixed.shape[-1]))
-        out[lo : lo + at_once] = lossy(told, len(part)).reshape(len(part), n) - base
+        predicted = played.asked(mixed.reshape(-1, mixed.shape[-1]))
+        out[lo : lo + at_once] = lossy(predicted, len(part)).reshape(len(part), n) - base
     return out
 
 

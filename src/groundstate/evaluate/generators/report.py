@@ -160,18 +160,18 @@ def assess_generator(
     test = two_sample(fake, real, "mmd", max_rows=MOST, random_state=key.fold("mmd"))
     a, b = (_some(rows, 10 * MOST, key.fold("rows", i)) for i, rows in enumerate((real, fake)))
     cover = precision_recall(a, b, min(k, len(a) - 1, len(b) - 1), level=level)
-    told = told_apart(fake, real, level, key)
+    separability = told_apart(fake, real, level, key)
     memory = None
     if train is not None:
         memory = memorisation_check(fake, train, real)
-    verdict, why = _verdict(likelihood, memory, told, test)
+    verdict, why = _verdict(likelihood, memory, separability, test)
     counts = {
         "generated": len(fake),
         "held-out": len(real),
         "training": 0 if train is None else len(train),
     }
     return GeneratorAssessment(
-        likelihood, frechet, floor, mmd, test, cover, told, memory, verdict, why, counts
+        likelihood, frechet, floor, mmd, test, cover, separability, memory, verdict, why, counts
     )
 
 
@@ -200,7 +200,7 @@ def told_apart(fake: Floats, real: Floats, level: float, key: Key) -> Interval:
 def _verdict(
     likelihood: HeldOutLikelihood | None,
     memory: Memorisation | None,
-    told: Interval,
+    separability: Interval,
     test: TestResult,
 ) -> tuple[str, str]:
     if memory is not None and memory.memorises:
@@ -211,14 +211,14 @@ def _verdict(
     gap = None if likelihood is None else likelihood.overfit
     if gap is not None and gap.low > max(0.5, 0.1 * abs(likelihood.log_likelihood.estimate)):  # type: ignore[union-attr]
         return "overfits", f"training rows get {gap.estimate:.3g} nats more than new ones"
-    if told.low > 0.55 or (test.pvalue < 0.01 and told.low > 0.5):
+    if separability.low > 0.55 or (test.pvalue < 0.01 and separability.low > 0.5):
         return "underfits", (
-            f"a classifier tells generated from real rows with accuracy {told.estimate:.3g} "
-            f"({told.low:.3g} to {told.high:.3g}), and MMD has p {test.pvalue:.2g}"
+            f"a classifier tells generated from real rows with accuracy {separability.estimate:.3g} "
+            f"({separability.low:.3g} to {separability.high:.3g}), and MMD has p {test.pvalue:.2g}"
         )
     return "good", (
-        f"generated rows are hardly told from real ones (accuracy {told.estimate:.3g}, "
-        f"{told.low:.3g} to {told.high:.3g})"
+        f"generated rows are hardly told from real ones (accuracy {separability.estimate:.3g}, "
+        f"{separability.low:.3g} to {separability.high:.3g})"
     )
 
 

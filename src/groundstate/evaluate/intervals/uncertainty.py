@@ -65,7 +65,7 @@ def uncertainty(
     ----------
     ensemble : a fitted ensemble (``estimators_`` or ``predict_members``), a network with
         dropout, either behind a preparation of columns too, a list of fitted models, or what
-        members said: probabilities ``(M, n, K)`` or values ``(M, n)``
+        members predicted: probabilities ``(M, n, K)`` or values ``(M, n)``
     X : rows, unless the members' answers are given
     variance : variances of the members, ``(M, n)``, a number, or ``variance(member, X)``;
         by default what ``predict(X, return_std=True)`` or ``predict_var`` says, else 0
@@ -79,14 +79,16 @@ def uncertainty(
     """
     if isinstance(ensemble, TablePredictor) and X is not None:
         return _behind(ensemble, X, variance, n_samples, random_state)
-    said, own = _members(ensemble, X, n_samples, random_state)
-    if said.ndim == 3:
-        return _classes(said)
-    if said.ndim != 2:
-        raise DataError(f"members say values (M, n) or probabilities (M, n, K), got {said.shape}")
-    spread = _variances(variance, own, X, said)
-    epistemic, aleatoric = said.var(0), spread.mean(0)
-    return Uncertainty(aleatoric + epistemic, aleatoric, epistemic, said.mean(0), "variance")
+    predictions, own = _members(ensemble, X, n_samples, random_state)
+    if predictions.ndim == 3:
+        return _classes(predictions)
+    if predictions.ndim != 2:
+        raise DataError(
+            f"members predict values (M, n) or probabilities (M, n, K), got {predictions.shape}"
+        )
+    spread = _variances(variance, own, X, predictions)
+    epistemic, aleatoric = predictions.var(0), spread.mean(0)
+    return Uncertainty(aleatoric + epistemic, aleatoric, epistemic, predictions.mean(0), "variance")
 
 
 def _behind(model: TablePredictor, X: Any, variance: Any, n: int, random_state: Any) -> Uncertainty:
@@ -127,7 +129,7 @@ def _members(ensemble: Any, X: Any, n: int, random_state: Any) -> tuple[Floats, 
     if isinstance(ensemble, np.ndarray):
         return ensemble.astype(np.float64), []
     if X is None:
-        raise DataError("pass the rows X, or an array of what the members said")
+        raise DataError("pass the rows X, or an array of the predictions of members")
     if isinstance(ensemble, (list, tuple)):
         models = list(ensemble)
     elif hasattr(ensemble, "predict_members"):
@@ -142,10 +144,12 @@ def _members(ensemble: Any, X: Any, n: int, random_state: Any) -> tuple[Floats, 
         models = list(np.ravel(np.asarray(ensemble.estimators_, dtype=object)))
         subsets = getattr(ensemble, "estimators_features_", None)
         if subsets is not None:
-            said = [_said(m, np.asarray(X)[:, f], ensemble) for m, f in zip(models, subsets)]
-            return np.stack(said), []
+            predictions = [
+                _predicted(m, np.asarray(X)[:, f], ensemble) for m, f in zip(models, subsets)
+            ]
+            return np.stack(predictions), []
         X = np.asarray(X) if hasattr(X, "columns") else X
-        return np.stack([_said(m, X, ensemble) for m in models]), models
+        return np.stack([_predicted(m, X, ensemble) for m in models]), models
     elif _drops(ensemble):
         from groundstate.models.ensembles.seeds.networks import monte_carlo_dropout
 
@@ -154,14 +158,14 @@ def _members(ensemble: Any, X: Any, n: int, random_state: Any) -> tuple[Floats, 
     else:
         raise DataError(
             f"{type(ensemble).__name__} has no members: pass an ensemble, a network with dropout, "
-            "a list of fitted models, or what members said"
+            "a list of fitted models, or predictions of members"
         )
     if not models:
         raise DataError("an empty list has no uncertainty; pass at least one fitted model")
-    return np.stack([_said(m, X, None) for m in models]), models
+    return np.stack([_predicted(m, X, None) for m in models]), models
 
 
-def _said(model: Any, X: Any, whole: Any) -> Floats:
+def _predicted(model: Any, X: Any, whole: Any) -> Floats:
     """Probabilities where there are any, in the order of the ensemble's classes."""
     if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(X), np.float64)
@@ -184,14 +188,14 @@ def _drops(model: Any) -> bool:
     return any(isinstance(part, AnyDropout) and part.p > 0 for part in energy.modules())
 
 
-def _variances(given: Any, models: list[Any], X: Any, said: Floats) -> Floats:
+def _variances(given: Any, models: list[Any], X: Any, predictions: Floats) -> Floats:
     if callable(given):
         if not models:
             raise DataError("variance(member, X) needs members; pass a list of fitted models")
         call: Callable[[Any, Any], Any] = given
         return np.stack([np.asarray(call(m, X), np.float64) for m in models])
     if given is not None:
-        table = np.broadcast_to(np.asarray(given, np.float64), said.shape)
+        table = np.broadcast_to(np.asarray(given, np.float64), predictions.shape)
         if (table < 0).any():
             raise DataError("variances are not negative")
         return table
@@ -199,4 +203,4 @@ def _variances(given: Any, models: list[Any], X: Any, said: Floats) -> Floats:
         return np.stack([np.asarray(m.predict_var(X), np.float64) for m in models])
     if models and gives_std(models[0]):
         return np.stack([np.square(m.predict(X, return_std=True)[1]) for m in models])
-    return np.zeros_like(said)
+    return np.zeros_like(predictions)

@@ -66,19 +66,19 @@ class JudgedMasks(Judged):
 
     @classmethod
     def of(
-        cls, truth: NDArray[Any], told: NDArray[Any], classes: int, ignore: int | None = None
+        cls, truth: NDArray[Any], predictions: NDArray[Any], classes: int, ignore: int | None = None
     ) -> JudgedMasks:
         """From class numbers of the pixels, ``(N, H, W)`` each."""
-        return cls(label_counts(truth, told, classes, by_image=True, ignore_index=ignore))
+        return cls(label_counts(truth, predictions, classes, by_image=True, ignore_index=ignore))
 
     def __len__(self) -> int:
         return len(self.counts[0])
 
     def scores(self, weights: Floats) -> dict[str, Floats]:
-        hit, true, said = (weights @ c for c in self.counts)
+        hit, true, predicted = (weights @ c for c in self.counts)
         return {
-            "iou": _mean_ratio(hit, true + said - hit),
-            "dice": _mean_ratio(2 * hit, true + said),
+            "iou": _mean_ratio(hit, true + predicted - hit),
+            "dice": _mean_ratio(2 * hit, true + predicted),
             "pixel_accuracy": hit.sum(-1) / np.maximum(true.sum(-1), 1),
         }
 
@@ -103,13 +103,13 @@ class JudgedBoxes(Judged):
 
     @classmethod
     def of(
-        cls, truths: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any]]
+        cls, truths: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]
     ) -> JudgedBoxes:
         """From ``boxes`` and ``labels`` of each picture, and ``scores`` of the answers."""
         found = []
-        for truth, said in zip(truths, told, strict=True):
+        for truth, predicted in zip(truths, predictions, strict=True):
             found.append(DetectionAccumulator())
-            found[-1].update([truth], [said])
+            found[-1].update([truth], [predicted])
         return cls(found)
 
     def __len__(self) -> int:

@@ -112,8 +112,10 @@ def _refits(estimator: Any, X: Any, y: Floats) -> LeaveOneOut:
             Unreliable,
             stacklevel=3,
         )
-    said = np.asarray(cross_val_predict(estimator, X, y, cv=Splitter()), np.float64).reshape(-1)
+    predicted = np.asarray(cross_val_predict(estimator, X, y, cv=Splitter()), np.float64).reshape(
+        -1
+    )
     own = np.asarray(clone(estimator).fit(X, y).predict(X), np.float64).reshape(-1)
-    errors = y - said
-    return LeaveOneOut(errors, said, float(np.square(errors).mean()),
+    errors = y - predicted
+    return LeaveOneOut(errors, predicted, float(np.square(errors).mean()),
                        float(np.square(y - own).mean()), None, None, "refits")  # fmt: skip

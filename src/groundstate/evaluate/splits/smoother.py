@@ -42,7 +42,9 @@ def smoother_matrix(estimator: Any, X: Any, points: Any) -> Floats | None:
         each = [clone(estimator).fit(X, row).predict(points) for row in np.eye(n)]
         S = np.stack([np.asarray(v, np.float64).reshape(-1) for v in each], 1)
     probe = np.cos(np.arange(n, dtype=np.float64) ** 2)
-    said = np.asarray(clone(estimator).fit(X, probe).predict(points), np.float64).reshape(-1)
-    if S.shape != (n_rows(points), n) or not np.allclose(S @ probe, said, rtol=1e-5, atol=1e-7):
+    predicted = np.asarray(clone(estimator).fit(X, probe).predict(points), np.float64).reshape(-1)
+    if S.shape != (n_rows(points), n) or not np.allclose(
+        S @ probe, predicted, rtol=1e-5, atol=1e-7
+    ):
         return None
     return S

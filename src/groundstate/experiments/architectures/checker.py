@@ -67,7 +67,7 @@ def checker(seed: int = 0, *, quick: bool = False) -> Result:
         for k in range(1, 9)
         for s in range(1, 5)
     }
-    as_told = all(even == (k % s == 0) for (k, s), even in flat.items())
+    as_claimed = all(even == (k % s == 0) for (k, s), even in flat.items())
     keys = Key.of(seed).split(6 if quick else NETS)
     kinds: dict[str, tuple[int, int] | None] = {
         "transposed (3, 2)": (3, 2), "transposed (4, 2)": (4, 2), "resize": None,
@@ -75,7 +75,7 @@ def checker(seed: int = 0, *, quick: bool = False) -> Result:
     found = {name: spectrum(kind, keys) for name, kind in kinds.items()}
     peak = {name: float(p[-1] / p[-8:-1].mean()) for name, (p, _) in found.items()}
     claims = [
-        Claim.equal("counts are even inside exactly where s divides k", as_told, True),
+        Claim.equal("counts are even inside exactly where s divides k", as_claimed, True),
         Claim.above("transposed (3, 2): power at 1/2 over its neighbours", peak["transposed (3, 2)"], 50),
         Claim.above("transposed (4, 2): the same", peak["transposed (4, 2)"], 50),
         Claim.below("resize, then convolve: the same", peak["resize"], 3),

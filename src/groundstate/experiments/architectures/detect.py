@@ -56,8 +56,8 @@ def draw_objects(ax: Axes, image: Any, found: Found, threshold: float = 0.5) -> 
             shown[inside] = 0.4 * shown[inside] + 0.6 * paint
         x1, y1, x2, y2 = (float(v) for v in found["boxes"][i])
         ax.plot([x1, x2, x2, x1, x1], [y1, y1, y2, y2, y1], color=colour, lw=1.6)
-        said = label if "scores" not in found else f"{label} {scores[i]:.2f}"
-        ax.text(x1, y1 - 1.5, said, color=colour, fontsize=7, weight="bold")
+        caption = label if "scores" not in found else f"{label} {scores[i]:.2f}"
+        ax.text(x1, y1 - 1.5, caption, color=colour, fontsize=7, weight="bold")
     ax.imshow(np.clip(shown, 0, 1), extent=(0, shown.shape[1], shown.shape[0], 0))
     ax.set(xlim=(0, shown.shape[1]), ylim=(shown.shape[0], 0), xticks=[], yticks=[])
 

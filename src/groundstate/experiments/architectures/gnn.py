@@ -49,10 +49,10 @@ def gnn(seed: int = 0, *, quick: bool = False) -> Result:
     dealt = rewired(graph, key.fold("rewired"))
     models = {"features alone": ("graph_mlp", graph), "graph convolution": ("gcn", graph),
               "edges dealt anew": ("gcn", dealt)}  # fmt: skip
-    score, told = {}, {}
+    score, predicted = {}, {}
     for name, (network, g) in models.items():
         model = NodeClassifier(network, {"dropout": 0.5}, random_state=seed).fit(g, given)
-        score[name], told[name] = model.score(g, asked), model.predict(g)
+        score[name], predicted[name] = model.score(g, asked), model.predict(g)
     summed = _edge_sums(key.fold("sums"), seed)
     sizes = _orders(key.fold("orders"))
     conv, alone, anew = (
@@ -67,7 +67,7 @@ def gnn(seed: int = 0, *, quick: bool = False) -> Result:
     place = _layout(graph, key.fold("layout"))
 
     def draw(figure: Figure) -> None:
-        shown = {"true blocks": truth, **told}
+        shown = {"true blocks": truth, **predicted}
         for ax, (name, y) in zip(figure.subplots(1, len(shown)), shown.items()):
             ends = place[graph.edge_index.numpy()]  # (2, E, 2)
             ax.plot(ends[..., 0], ends[..., 1], color="#bbbbbb", lw=0.2, zorder=1, rasterized=True)

@@ -75,11 +75,11 @@ def tweedie_corrects(seed: int = 0, *, quick: bool = False) -> Result:
         where = np.clip(np.searchsorted(cuts, z) - 1, 0, 39)
         true = np.array([mu[where == k].mean() for k in range(40)])
         for values, name, colour in ((z, "seen", COLOURS[1]), (fixed, "corrected", COLOURS[0])):
-            told = np.array([values[where == k].mean() for k in range(40)])
-            left.plot(told, true, "o", color=colour, markersize=3, label=name)
+            estimated = np.array([values[where == k].mean() for k in range(40)])
+            left.plot(estimated, true, "o", color=colour, markersize=3, label=name)
         ends = [-3.5, 3.5]
         left.plot(ends, ends, color=COLOURS[5], linestyle=":")
-        left.set(title="what is said and what is true", xlabel="said", ylabel="mean of μ")
+        left.set(title="estimated and true means", xlabel="estimated", ylabel="mean of μ")
         left.legend()
         at = np.linspace(-6, 6, 200)[:, None]
         slope = np.asarray(smoothed_score(at, WEIGHTS, MEANS, VARIANCES, SIGMA))

@@ -41,7 +41,7 @@ class Run:
     lr: float = math.nan
     examples: float = 0.0  # rows (units of weight) seen so far
     callbacks: tuple[Callback, ...] = ()
-    began: bool = False  # all callbacks have been told of the start
+    began: bool = False  # the start has been reported to all callbacks
     waiting: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: Sequence[Tensor] = ()  # what the main optimiser moves, of energy and rule
     restored: bool = False  # the best state has been put back, so that nothing else replaces it
@@ -134,7 +134,7 @@ class Monitor:
         self._end(quiet=kind is not None)
 
     def _end(self, quiet: bool) -> None:
-        """All callbacks are told of the end; the first failure counts unless one is under way."""
+        """The end is reported to all callbacks; the first failure counts unless one is under way."""
         failure: Exception | None = None
         for callback in self._begun:
             try:
@@ -155,7 +155,7 @@ class Monitor:
     def step(self) -> bool:
         """Report a finished step; True when a callback wants to stop."""
         stop, run = False, self.run
-        for callback in self.steppers:  # all are told, whoever stops
+        for callback in self.steppers:  # reported to all, whoever stops
             try:
                 stop |= bool(callback.on_step(run))
             except Exception as error:

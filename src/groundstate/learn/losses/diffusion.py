@@ -29,7 +29,7 @@ def diffusion(
 
     Parameters
     ----------
-    pred, target : what the denoiser says and should have said, ``(B, ...)``
+    pred, target : prediction of the denoiser, and what it should be, ``(B, ...)``
     t : levels ``(B,)``
     schedule : the ``NoiseSchedule``
     sample_weight : ``(B,)``

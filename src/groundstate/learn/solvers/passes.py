@@ -48,7 +48,7 @@ def until_optimal(
     advance
         At most so many passes, with θ stored after the last; gives the summed objective, how many
         passes they were, and whether they ended at the optimum.
-    warning : what is said where the passes were too few
+    warning : its message where the passes were too few
     stop : the reason at the optimum
     """
     history = History(solver=solver)

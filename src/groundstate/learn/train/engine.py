@@ -78,7 +78,7 @@ class Engine(ABC):
         """Before anything: contexts that last as long as the run."""
 
     def watching(self) -> list[Callback]:
-        """Who is told of steps and epochs."""
+        """Who gets reports of steps and epochs."""
         return list(self.problem.callbacks)
 
     def alive(self) -> bool:
@@ -87,7 +87,7 @@ class Engine(ABC):
 
     @abstractmethod
     def steps(self, monitor: Monitor) -> Iterator[None]:
-        """Do the rest of the epoch; yields after each step, or several, that callbacks are told of."""
+        """Do the rest of the epoch; yields after each step, or several, that is reported to callbacks."""
 
     def advance(self, steps: int = 1) -> None:
         """Count finished steps."""

@@ -228,16 +228,16 @@ class Training(Engine):
             try:
                 return self.rule.mean(self.energy, batch, weight, total, self.generator)
             except ValueError as error:
-                told = guard.too_few_to_normalise(error, batch, self.settings.batch_size)
-                raise (error if told is None else told) from None
+                advice = guard.too_few_to_normalise(error, batch, self.settings.batch_size)
+                raise (error if advice is None else advice) from None
         rows = len(next(iter(batch.values())))
         try:
             with self.precision.autocast(), self.compiled.batch(rows):
                 objective, terms = self.rule.mean(self.energy, batch, weight, total, self.generator)
         except Exception as error:
-            told = guard.too_few_to_normalise(error, batch, self.settings.batch_size)
-            if told is not None:
-                raise told from None
+            advice = guard.too_few_to_normalise(error, batch, self.settings.batch_size)
+            if advice is not None:
+                raise advice from None
             if not self.compiled.active:
                 raise
             self.compiled.give_up(error)

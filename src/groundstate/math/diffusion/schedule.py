@@ -186,8 +186,8 @@ class NoiseSchedule:
         return cls(schedule, n_steps)
 
     def __repr__(self) -> str:
-        said = "".join(f", {k}={v}" for k, v in self.settings.items())
-        return f"NoiseSchedule({self.kind!r}, n_steps={self.n_steps}{said})"
+        options = "".join(f", {k}={v}" for k, v in self.settings.items())
+        return f"NoiseSchedule({self.kind!r}, n_steps={self.n_steps}{options})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NoiseSchedule) and torch.equal(self.betas, other.betas)

@@ -98,8 +98,8 @@ class JointTable:
         if not rest:
             raise ValueError("every variable was given; nothing is left to have a distribution")
         if not float(part.detach().sum()) > 0:
-            said = ", ".join(f"{k}={v}" for k, v in values.items())
-            raise ValueError(f"{said} has probability 0 and cannot be conditioned on")
+            observed = ", ".join(f"{k}={v}" for k, v in values.items())
+            raise ValueError(f"{observed} has probability 0 and cannot be conditioned on")
         left = [name for name in self.conditions if name not in values]
         return self._make(part, rest, given=left)
 

@@ -103,25 +103,25 @@ def span_f1(
         )
     hits: Counter[str] = Counter()
     real: Counter[str] = Counter()
-    said: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
     weights = [1] * len(y) if sample_weight is None else [float(w) for w in sample_weight]
     for i, (right, given, w) in enumerate(zip(y, predictions, weights, strict=True)):
         if len(right) != len(given):
             raise ShapeError(f"row {i} has {len(right)} tags, its prediction has {len(given)}")
         truth, guess = set(spans(right)), set(spans(given))
-        for counts, some in ((real, truth), (said, guess), (hits, truth & guess)):
+        for counts, some in ((real, truth), (predicted, guess), (hits, truth & guess)):
             for span in some:
                 counts[span.type] += w  # type: ignore[assignment]
-    by_type = {t: _report(hits[t], said[t], real[t]) for t in sorted(real | said)}
-    return _report(hits.total(), said.total(), real.total(), by_type)
+    by_type = {t: _report(hits[t], predicted[t], real[t]) for t in sorted(real | predicted)}
+    return _report(hits.total(), predicted.total(), real.total(), by_type)
 
 
 def _report(
-    hits: float, said: float, real: float, by_type: dict[str, SpanReport] | None = None
+    hits: float, predicted: float, real: float, by_type: dict[str, SpanReport] | None = None
 ) -> SpanReport:
-    precision = hits / said if said else 0.0
+    precision = hits / predicted if predicted else 0.0
     recall = hits / real if real else 0.0
-    f1 = 2 * hits / (said + real) if hits else 0.0
+    f1 = 2 * hits / (predicted + real) if hits else 0.0
     return SpanReport(precision, recall, f1, real, by_type or {})
 
 

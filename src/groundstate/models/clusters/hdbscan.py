@@ -229,7 +229,7 @@ def _without_place(X: Any) -> NDArray[Any] | None:
     else:
         rows = np.asarray(unwrap(X)[0])
         if rows.ndim != 2 or rows.dtype.kind == "c":
-            return None  # what is wrong with it is said by the checks of every fit
+            return None  # the checks of every fit report what is wrong with it
         try:
             rows = rows.astype(np.float64, copy=False)
         except (TypeError, ValueError):

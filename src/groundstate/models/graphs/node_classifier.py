@@ -121,7 +121,7 @@ class NodeClassifier(InGraph):
         """Accuracy on the nodes that have a label."""
         y = held_targets(X) if y is None else y
         known = labelled(unwrap(y)[0])
-        told = np.asarray(self.predict(X))[known]
+        predicted = np.asarray(self.predict(X))[known]
         truth = np.asarray([v for v, k in zip(y, known, strict=True) if k])
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(truth, told, sample_weight=weight))
+        return float(accuracy_score(truth, predicted, sample_weight=weight))

@@ -121,8 +121,8 @@ class NetworkClassifier(NetworkModel, EnergyClassifier):
 
     def _judge(self, energy: Energy) -> Score:
         def accuracy(energy: Energy, rows: Batch, weight: Tensor | None) -> float:
-            told = self._in_chunks(lambda x: _labels(energy, x), rows["x"])
-            right = told == rows["y"]
+            predicted = self._in_chunks(lambda x: _labels(energy, x), rows["x"])
+            right = predicted == rows["y"]
             right = right if right.ndim == 1 else right.all(1)
             return float(weighted_mean(right.double(), None if weight is None else weight.double()))
 
@@ -290,8 +290,8 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
         device = energy.placement()[0]
         squares, total = torch.zeros((), dtype=torch.float64), 0.0
         for block in [{**data, "weight": weight}] if isinstance(data, Mapping) else data:
-            told = self._in_chunks(energy.mean, block["x"].to(device))
-            left = (block["y"].to(device) - told).double().square()
+            predicted = self._in_chunks(energy.mean, block["x"].to(device))
+            left = (block["y"].to(device) - predicted).double().square()
             own = block.get("weight")
             w = left.new_ones(len(left)) if own is None else own.to(device).double()
             squares = squares.to(device) + w @ left

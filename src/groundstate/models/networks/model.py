@@ -322,24 +322,24 @@ class NetworkModel(EnergyEstimator):
         try:
             history = super()._run(plan, data, weight, callbacks, True)
         except (FloatingPointError, ValueError) as error:
-            said = self._in_own_words(str(error))
-            if said == str(error):
+            message = self._in_own_words(str(error))
+            if message == str(error):
                 raise
-            raise type(error)(said) from error
+            raise type(error)(message) from error
         finally:
             self.random_state = seed
         self._describe(history, plan)
         return history
 
-    def _in_own_words(self, said: str) -> str:
+    def _in_own_words(self, message: str) -> str:
         """Advice of the trainer with the names of this estimator's parameters."""
-        said = said.replace("lower lr", "lower learning_rate_init")
+        message = message.replace("lower lr", "lower learning_rate_init")
         for name, advice in (
             ("clip_norm", "set clip_norm=1.0, "),
             ("drop_last", "drop_last=True to leave out a last batch that is too small, or "),
         ):
-            said = said if hasattr(self, name) else said.replace(advice, "")
-        return said
+            message = message if hasattr(self, name) else message.replace(advice, "")
+        return message
 
     def _describe(self, history: History, plan: Plan) -> None:
         extra = history.extra

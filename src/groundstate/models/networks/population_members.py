@@ -236,8 +236,8 @@ def _finish(member: Member, history: History, data: Mapping[str, Tensor]) -> Non
     for name, value in model._learned(plan.energy).items():
         setattr(model, name, value)
     epochs = training.solver.max_epochs
-    told = training.warns and epochs > 1 and training.patience < math.inf
-    if told and history.stop == "max_epochs":
+    warns = training.warns and epochs > 1 and training.patience < math.inf
+    if warns and history.stop == "max_epochs":
         warnings.warn(
             f"training stopped at max_iter={epochs} epochs before the objective rested; raise "
             "max_iter, or set n_iter_no_change=inf to ask for exactly that many",

@@ -136,6 +136,6 @@ class EllipticEnvelope(OutlierMixin, EnergyEstimator):
         return chi2_pvalue(self.mahalanobis(X) ** 0.5, self.n_features_in_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows that are told right, with 1 for usual and −1 for outliers in y."""
+        """Share of rows that are predicted right, with 1 for usual and −1 for outliers in y."""
         right = np.asarray(self.predict(X)) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))

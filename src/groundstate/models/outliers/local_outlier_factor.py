@@ -196,5 +196,5 @@ class LocalOutlierFactor(OutlierMixin, NeighborSearch):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn, then 1 or −1 for each of the same rows."""
         self.fit(X, sample_weight=sample_weight)
-        told = np.where(self.negative_outlier_factor_ < self.offset_, -1, 1)
-        return unwrap(X)[1].give(told)
+        labels = np.where(self.negative_outlier_factor_ < self.offset_, -1, 1)
+        return unwrap(X)[1].give(labels)

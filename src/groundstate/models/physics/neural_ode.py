@@ -249,9 +249,9 @@ class NeuralODE(EnergyEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """R² of the states of trajectories, each followed from its first state."""
         paths = trajectories_of(X)
-        told = np.concatenate([self.predict(states[0], t)[1:] for t, states in paths])
+        predicted = np.concatenate([self.predict(states[0], t)[1:] for t, states in paths])
         true = np.concatenate([states[1:] for _, states in paths])
-        return float(1 - ((told - true) ** 2).sum() / ((true - true.mean(0)) ** 2).sum())
+        return float(1 - ((predicted - true) ** 2).sum() / ((true - true.mean(0)) ** 2).sum())
 
 
 def windows(

@@ -360,8 +360,8 @@ def minus_loss(
     return -float(current().sum(lost))
 
 
-def _in_own_words(said: str) -> str:
+def _in_own_words(message: str) -> str:
     """Advice of the trainer with the names of these estimators' parameters."""
-    return said.replace("validation_fraction", "val_fraction").replace(
+    return message.replace("validation_fraction", "val_fraction").replace(
         "early_stopping=False", "val_fraction=0"
     )

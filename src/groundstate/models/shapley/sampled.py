@@ -90,12 +90,12 @@ def enumerated_values(game: Game, weight: Floats) -> tuple[Floats, Floats, Float
                 mixed[:, :, cells] = game.cells[:, None, cells]
             f = game.asked(mixed.reshape(-1, mixed.shape[-1])).reshape(*mixed.shape[:2], -1)
             gains[frozenset(some)] = np.einsum("m,nmk->nk", share, f)
-    told = game.asked(game.cells)
-    values = np.zeros((len(game.cells), len(game.names), told.shape[1]))
+    predicted = game.asked(game.cells)
+    values = np.zeros((len(game.cells), len(game.names), predicted.shape[1]))
     for q, p in enumerate(active):
         for without, v in gains.items():
             if q not in without:
                 s = len(without)
                 part = factorial(s) * factorial(d - s - 1) / factorial(d)
                 values[:, p] += part * (gains[without | {q}] - v)
-    return values, gains[frozenset()][0], told
+    return values, gains[frozenset()][0], predicted

@@ -228,9 +228,11 @@ def _linear(played: Game, weight: Floats) -> tuple[Floats, Floats, tuple[Any, ..
     if W.shape[1] != back.shape[1] or b.shape not in ((len(W),), (1,)):
         raise NotApplicable("the coefficients are not those of the columns")
     ask = model.decision_function if hasattr(model, "decision_function") else model.predict
-    told = np.asarray(ask(played.background), np.float64).reshape(len(back), -1)
+    predicted = np.asarray(ask(played.background), np.float64).reshape(len(back), -1)
     straight = back @ W.T + b
-    if told.shape != straight.shape or not np.allclose(told, straight, rtol=1e-6, atol=1e-8):
+    if predicted.shape != straight.shape or not np.allclose(
+        predicted, straight, rtol=1e-6, atol=1e-8
+    ):
         raise NotApplicable("the predictions are no linear function of the columns")
     share = weight / weight.sum()
     steps = (np.asarray(played.cells, np.float64) - share @ back)[:, :, None] * W.T  # (n, p, K)

@@ -95,7 +95,7 @@ def _fold(found: Members, members: list[int], fold: int, whole: F64 | None) -> l
 
     classes = int(found.y.max()) + 1
     energies = [KernelMachineEnergy(x.shape[1], classes, kernel).to(x.dtype) for _ in members]
-    told = smo_path(
+    histories = smo_path(
         SMO(first.tol, first.max_iter, first.cache_size, first.shrinking),
         energies,
         [float(found.models[at].C) for at in members],
@@ -105,7 +105,7 @@ def _fold(found: Members, members: list[int], fold: int, whole: F64 | None) -> l
         table,
     )
     models = []
-    for at, energy, history in zip(members, energies, told, strict=True):
+    for at, energy, history in zip(members, energies, histories, strict=True):
         found.models[at].shape_fit_ = tuple(x.shape)
         found.models[at].class_weight_ = np.ones(classes)
         models.append(found.fitted(at, energy, "SMO", history))

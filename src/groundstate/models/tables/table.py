@@ -183,10 +183,10 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         )
         # labels of many levels are encoded by the target, a training row never by its own
         kind = get_tags(self.estimator).estimator_type
-        told: dict[str, Any] = {}
+        targets: dict[str, Any] = {}
         if kind in ("classifier", "regressor"):
-            told = {"y": y, "classes": kind == "classifier"}
-        prepared = self.preparation_.fit_transform(features, **weights, **told)
+            targets = {"y": y, "classes": kind == "classifier"}
+        prepared = self.preparation_.fit_transform(features, **weights, **targets)
         self.schema_, self.target_ = table.schema, table.target or "y"
         self.n_features_in_ = features.n_columns
         self.feature_names_in_ = np.array(features.columns, dtype=object)

@@ -66,7 +66,7 @@ class AttributeTree(EnergyClassifier):
             edge = "|   " * depth + "|--- "
             answers = self._answers(v)
             if not answers:
-                lines.append(edge + self._said(v))
+                lines.append(edge + self._node_text(v))
             for words, child in answers:
                 lines.append(edge + words)
                 write(child, depth + 1)
@@ -82,14 +82,14 @@ class AttributeTree(EnergyClassifier):
             answers = self._answers(v)
             if not answers:
                 head = f"if {' and '.join(way)} then " if way else ""
-                found.append(head + self._said(v))
+                found.append(head + self._node_text(v))
             for words, child in answers:
                 walk(child, (*way, words))
 
         walk(0, ())
         return found
 
-    def _said(self, v: int) -> str:
+    def _node_text(self, v: int) -> str:
         value = self.energy_.value[v]
         shares = ", ".join(f"{p:.4g}" for p in value.tolist())
         return f"class {self.classes_[int(value.argmax())]} [{shares}]"

@@ -304,21 +304,21 @@ class ObjectDetector(RowNetwork):
         with torch.no_grad(), answering(energy, rows):
             for x in pieces(rows, energy.placement()[0], self.batch_size):
                 found += energy.detect(x)
-        return [self._told(f, size, home) for f, size in zip(found, sizes, strict=True)]
+        return [self._result(f, size, home) for f, size in zip(found, sizes, strict=True)]
 
     def _as_given(self, X: Any) -> Any:
         from groundstate.data.rows import rows_of
 
         return rows_of(X, self.rows).rows
 
-    def _told(self, found: Detected, size: tuple[int, int], home: Home) -> dict[str, Any]:
+    def _result(self, found: Detected, size: tuple[int, int], home: Home) -> dict[str, Any]:
         """An answer in the pixels and the labels of the caller."""
         height, width = size
         scale = found.boxes.new_tensor([width / self.size_[1], height / self.size_[0]] * 2)
         labels = self.classes_[found.labels.cpu().numpy() - 1]
         if home.device is not None and labels.dtype.kind not in "OUS":
             labels = home.give(labels)
-        told = {
+        result = {
             "boxes": home.give(found.boxes * scale),
             "labels": labels,
             "scores": home.give(found.scores),
@@ -329,8 +329,8 @@ class ObjectDetector(RowNetwork):
                 masks = nn.functional.interpolate(masks[:, None], size, mode="bilinear")[:, 0]
             elif not len(masks):
                 masks = masks.new_zeros(0, *size)
-            told["masks"] = home.give(masks > 0.5)
-        return told
+            result["masks"] = home.give(masks > 0.5)
+        return result
 
     def average_precision(
         self, X: Any, y: Any = None, *, masks: bool = False, **settings: Any
@@ -345,12 +345,12 @@ class ObjectDetector(RowNetwork):
         """
         X, truths = door.pictures_and_truths(X, y)
         sizes = door.sizes_of(self._as_given(door.uniform(X, self.size_)[0])) if masks else []
-        told: list[dict[str, Any]] = []
+        known: list[dict[str, Any]] = []
         for i, truth in enumerate(truths):
-            told.append({"boxes": truth.boxes, "labels": np.array(truth.labels)})
+            known.append({"boxes": truth.boxes, "labels": np.array(truth.labels)})
             if masks:
-                told[i]["masks"] = truth.drawn(truth.size or sizes[i])
-        return average_precision_detection(told, self.predict(X), masks=masks, **settings)
+                known[i]["masks"] = truth.drawn(truth.size or sizes[i])
+        return average_precision_detection(known, self.predict(X), masks=masks, **settings)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean average precision (mAP) of the boxes over classes and overlaps 0.5, 0.55, ..., 0.95.

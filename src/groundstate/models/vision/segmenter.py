@@ -201,13 +201,13 @@ class Segmenter(RowNetwork):
     def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
         first, k = _first(X), len(self.classes_)
         halvings = int(np.log2(max(2, min(first.shape[2:])))) - 1
-        told = {
+        options = {
             "in_channels": first.shape[1], "out_channels": k, "num_classes": k,
             "n_dim": first.ndim - 2, "base": BASE, "depth": max(1, min(DEEPEST, halvings)),
         }  # fmt: skip
         make = architectures[self.network].obj if isinstance(self.network, str) else self.network
         named = {} if isinstance(make, nn.Module) else inspect.signature(make).parameters
-        return {name: value for name, value in told.items() if name in named}
+        return {name: value for name, value in options.items() if name in named}
 
     def _energy_of(self, net: nn.Module, X: Any, y: Any) -> Energy:
         first, k = _first(X), len(self.classes_)
@@ -311,8 +311,8 @@ class Segmenter(RowNetwork):
             labels, found, len(self.classes_), by_image=True, ignore_index=IGNORED
         )
         w = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        hit, true, said = (w @ c for c in counts)
-        union = true + said - hit
+        hit, true, predicted = (w @ c for c in counts)
+        union = true + predicted - hit
         return float((hit[union > 0] / union[union > 0]).mean())
 
     def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:

@@ -129,11 +129,11 @@ class RegionProposals(nn.Module):
 
     def forward(self, maps: Sequence[Tensor], image: tuple[int, int]) -> AtAnchors:
         """Objectness and offsets at all anchors."""
-        said = [self.head(m) for m in maps]
+        outputs = [self.head(m) for m in maps]
         grid = [(int(m.shape[2]), int(m.shape[3])) for m in maps]
         anchors = self.anchors(grid, image, maps[0].device)
-        objectness = torch.cat([o.permute(0, 2, 3, 1).flatten(1) for o, _ in said], 1)
-        offsets = [t.permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, 4)) for _, t in said]
+        objectness = torch.cat([o.permute(0, 2, 3, 1).flatten(1) for o, _ in outputs], 1)
+        offsets = [t.permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, 4)) for _, t in outputs]
         return AtAnchors(
             objectness,
             torch.cat(offsets, 1),

@@ -89,10 +89,10 @@ def draw_rpn(head: RPN, anchors: AnchorGenerator | None = None) -> Drawing:
     scores = f"{2 * k} scores, softmax" if head.softmax else f"{k} logits, sigmoid"
     object_ = blocks.box(2, 0, ["1×1 conv", f"objectness: {scores}"])
     offsets = blocks.box(2, 1, ["1×1 conv", f"{4 * k} offsets tx ty tw th"])
-    said = f"{k} at each cell"
+    per_cell = f"{k} at each cell"
     if anchors is not None:
-        said = f"{len(anchors.sizes[0])} sizes × {len(anchors.ratios)} ratios a cell"
-    fixed = blocks.box(3, 1.5, ["anchors", said], "data")
+        per_cell = f"{len(anchors.sizes[0])} sizes × {len(anchors.ratios)} ratios a cell"
+    fixed = blocks.box(3, 1.5, ["anchors", per_cell], "data")
     chosen = blocks.box(3, 0.25, ["best, moved, cut", "without overlaps (NMS)"], "choice")
     blocks.chain(start, window, object_, chosen)
     blocks.arrow(window, offsets)

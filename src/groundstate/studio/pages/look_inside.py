@@ -130,19 +130,19 @@ def _range(loaded: Loaded) -> tuple[float, float]:
 
 def _inside(loaded: Loaded) -> Inside:
     net, (low, high) = net_of(loaded.estimator), _range(loaded)
-    told = summary(net, loaded.event)
+    layout = summary(net, loaded.event)
     layers = [
         Layer(
             name=row.name, kind=row.kind, shape=list(row.output_shape),
             parameters=row.trainable + row.frozen, filters=_filters(net, row.name),
         )
-        for row in told.rows if len(row.output_shape) == 3
+        for row in layout.rows if len(row.output_shape) == 3
     ]  # fmt: skip
     shown = _shown(loaded)
     return Inside(
         shape=list(loaded.event), low=low, high=high,
         classes=[str(c) for c in loaded.estimator.classes_.tolist()],
-        layers=layers, parameters=told.parameters,
+        layers=layers, parameters=layout.parameters,
         pictures=None if loaded.rows is None else Stack.of(loaded.rows[shown], low, high),
         labels=[] if loaded.y is None else [str(v) for v in np.asarray(loaded.y)[shown].tolist()],
     )  # fmt: skip

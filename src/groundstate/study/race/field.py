@@ -143,8 +143,8 @@ class Race:
             known = np.zeros(len(self.rows), bool)
             known[rows] = True
             inside = frozenset(i for i, part in enumerate(self.parts) if known[part].all())
-            told = self._blend.answers(inside)
-            return self._losses(told), told
+            blended = self._blend.answers(inside)
+            return self._losses(blended), blended
         return self.losses[name], self.predictions[name]
 
     def ranked(self, chosen: str, names: Sequence[str]) -> Ranked:

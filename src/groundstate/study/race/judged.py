@@ -50,7 +50,7 @@ class Judged:
     alone: Prediction | None = None
 
 
-def told(
+def assessed(
     question: Question,
     measure: Metric,
     developed: Developed,

@@ -41,10 +41,10 @@ def all_laps(
     known = first.entrants.items()
     single = {name: one for name, one in known if name != ENSEMBLE and name not in twins}
     laps, seconds = [first], lap_seconds(first, twins) / workers
-    told = clock.took["intervals"]  # of one lap
+    each = clock.took["intervals"]  # of one lap
     for lap in range(1, wanted):
         race = make(lap)
-        clock.keep("intervals", (lap + 1) * told)
+        clock.keep("intervals", (lap + 1) * each)
         try:
             if not clock.allows(seconds):
                 raise OutOfTime

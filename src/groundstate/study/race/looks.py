@@ -52,13 +52,14 @@ def on_folds(
         for i in range(k)
     ]
 
-    def told(predicted: Prediction) -> Prediction:
+    def judged_part(predicted: Prediction) -> Prediction:
         return spread(predicted.take(race.judged), question.classes)
 
     taken = [
-        ({who: told(p) for who, p in bases.items()}, told(answers)) for bases, answers in repeats
+        ({who: judged_part(p) for who, p in bases.items()}, judged_part(answers))
+        for bases, answers in repeats
     ]
-    alone = told(race.predictions[race.choose(among=eligible)])
+    alone = judged_part(race.predictions[race.choose(among=eligible)])
     return Judged(design, rows[race.judged], taken, dict(names), looks, nested, alone)
 
 
@@ -75,7 +76,7 @@ def on_test_rows(
         if who in race.predictions
     }
     rows, _ = held.look("report")
-    said = {who: Prediction.of(m, rows, question.classes) for who, m in bases.items()}
+    predictions = {who: Prediction.of(m, rows, question.classes) for who, m in bases.items()}
     answers = Prediction.of(developed.model, rows, question.classes)
     names = {developed.chosen: 1}
-    return Judged(whole, rest, [(said, answers)], names, list(held.looks), True)
+    return Judged(whole, rest, [(predictions, answers)], names, list(held.looks), True)

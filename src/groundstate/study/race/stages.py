@@ -38,7 +38,7 @@ from groundstate.study.race.blend import ENSEMBLE
 from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.evidence import explained, refitted, with_curves
 from groundstate.study.race.field import Entrant, Race, race_of
-from groundstate.study.race.judged import Judged, told
+from groundstate.study.race.judged import Judged, assessed
 from groundstate.study.race.laps import all_laps, lap_seconds
 from groundstate.study.race.looks import on_folds, on_test_rows
 from groundstate.study.race.plan import PART, Pace, nominal_parts
@@ -66,7 +66,7 @@ class Stages:
     measure : what configurations are chosen by
     n_jobs : processes, None for as many as pay
     ledger : where looks are counted
-    watch, clock : who is told, and the time there is
+    watch, clock : who logs the stages, and the time there is
     quick : end with the first choice among all candidates
     """
 
@@ -287,13 +287,13 @@ class Stages:
 
     def _interim(self, stage: str) -> Assessment:
         """What is known while the choice is open; rows set aside stay closed."""
-        found = self._told(self._judged([self.race]), self._developed(), stage)
+        found = self._assessed(self._judged([self.race]), self._developed(), stage)
         return replace(found, unfinished=names.AFTER[stage])
 
     def _judged(self, laps: list[Race]) -> Judged:
         return on_folds(self.question, laps, self.eligible, self.whole, self.rows)
 
-    def _told(self, judged: Judged, developed: Developed, stage: str) -> Assessment:
+    def _assessed(self, judged: Judged, developed: Developed, stage: str) -> Assessment:
         start = self.clock.now()
         with self.watch("intervals, baselines and comparison"):
             if judged.final:
@@ -301,7 +301,7 @@ class Stages:
                 findings = ordered([*self.findings, *more])
             else:
                 findings = self.findings
-            found = told(
+            found = assessed(
                 self.question, self.measure, developed, judged, self.key,
                 self.ledger if stage not in (names.FIRST, names.CANDIDATES) else None,
             )  # fmt: skip
@@ -315,15 +315,15 @@ class Stages:
         """The choice is made: fit it, and open what was set aside."""
         question = self.question
         developed = self._developed()
-        told = self.quick or developed.untuned == NO_TIME  # that tuning is missing
-        if developed.tuned is None and developed.chosen != DUMMY and not told:
+        noted = self.quick or developed.untuned == NO_TIME  # that tuning is missing
+        if developed.tuned is None and developed.chosen != DUMMY and not noted:
             self.skipped.append(f"tuning: {developed.untuned}")
         if self.nested:
             judged = self._judged([self.race])
         else:
             with self.watch(f"looking at {self.whole.judged:,} test rows, once"):
                 judged = on_test_rows(question, developed, self.race, self.whole, self.key)
-        found = self._told(judged, developed, names.TUNED)
+        found = self._assessed(judged, developed, names.TUNED)
         if self.quick or developed.chosen == DUMMY:
             yield replace(found, stage=names.DONE, unfinished=tuple(self.late))
         elif self.clock.allows(
@@ -386,7 +386,7 @@ class Stages:
             found = replace(found, skipped=(*found.skipped, words))
         if len(laps) == 1:
             return found
-        again = self._told(self._judged(laps), found.developed, names.DONE)
+        again = self._assessed(self._judged(laps), found.developed, names.DONE)
         return replace(
             again, variation=found.variation, curve=found.curve, diagnosis=found.diagnosis,
             explained=found.explained, columns=found.columns,

@@ -54,7 +54,7 @@ class Drawing(ABC):
         """What answers without a model, for some pictures."""
 
     @abstractmethod
-    def judged(self, index: NDArray[np.intp], told: Any) -> Judged:
+    def judged(self, index: NDArray[np.intp], predictions: Any) -> Judged:
         """Answers for some pictures beside the truth."""
 
 
@@ -76,11 +76,11 @@ class Masks(Drawing):
         labels, times = np.unique(own[own != IGNORED], return_counts=True)
         return np.full((len(index), *own.shape[1:]), labels[times.argmax()])
 
-    def judged(self, index: NDArray[np.intp], told: Any) -> Judged:
+    def judged(self, index: NDArray[np.intp], predictions: Any) -> Judged:
         truth, classes = self.source.y[index], self.classes
         codes = np.where(truth == IGNORED, IGNORED, np.searchsorted(classes, truth))
         return JudgedMasks.of(
-            codes, np.searchsorted(classes, np.asarray(told)), len(classes), IGNORED
+            codes, np.searchsorted(classes, np.asarray(predictions)), len(classes), IGNORED
         )
 
 
@@ -98,13 +98,13 @@ class Boxes(Drawing):
         empty = {"boxes": np.zeros((0, 4)), "labels": kind[:0], "scores": np.zeros(0)}
         return [empty] * len(index)
 
-    def judged(self, index: NDArray[np.intp], told: Any) -> Judged:
+    def judged(self, index: NDArray[np.intp], predictions: Any) -> Judged:
         empty = self.constant(index, index[:1])[0]["labels"]
         truths = [
             {"boxes": t.boxes, "labels": np.array(t.labels) if len(t) else empty}
             for t in self.targets(index)
         ]
-        return JudgedBoxes.of(truths, told)
+        return JudgedBoxes.of(truths, predictions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +113,14 @@ class Look:
 
     Attributes
     ----------
-    told : answers of the chosen model
+    predictions : answers of the chosen model
     judged : the same beside the truth
     scores, baseline : intervals by metric, of the model and of the constant answer
     skill : share of the constant answer's loss 1 - score that the model saves
     comparison : difference of the two
     """
 
-    told: Any
+    predictions: Any
     judged: Judged
     scores: dict[str, Interval]
     baseline: dict[str, Interval]
@@ -149,8 +149,8 @@ def develop_drawn(
         parts = []
         for i, split in enumerate(splits):
             train, test = learned[split.train_rows], learned[split.test_rows]
-            told = _answers(task, candidate, train, test, key.fold("fit", name, i))
-            parts.append(task.judged(test, told))
+            predictions = _answers(task, candidate, train, test, key.fold("fit", name, i))
+            parts.append(task.judged(test, predictions))
         found, draws[name] = drawn_intervals(type(parts[0]).joined(parts), level, key.fold("cv"))
         each = tuple(float(p.scores(np.ones((1, len(p))))[metric][0]) for p in parts)
         one = found[metric]
@@ -186,8 +186,8 @@ def look_at(
     """Judge the chosen model and the constant answer on pictures that no fit has seen."""
     rows: Rows = part_of(task.source.rows, judged)
     constant = task.constant(learned, judged)
-    told = developed.model.predict(rows)
-    own, base = task.judged(judged, told), task.judged(judged, constant)
+    predictions = developed.model.predict(rows)
+    own, base = task.judged(judged, predictions), task.judged(judged, constant)
     child = key.fold("scores")
     scores, draws = drawn_intervals(own, level, child)
     simple, others = drawn_intervals(base, level, child)
@@ -209,7 +209,7 @@ def look_at(
                      "p": p, "p_holm": p, "method": "paired bootstrap"})  # fmt: skip
     tied = list(developed.ranking.board.tied)
     comparison = {"metric": metric, "chosen": developed.chosen, "tied": tied, "test": test}
-    return Look(told, own, scores, simple, skill, comparison)
+    return Look(predictions, own, scores, simple, skill, comparison)
 
 
 def with_look(developed: Developed, look: Look, metric: str) -> Developed:

@@ -122,7 +122,7 @@ def study_rows(
     ledger: str | Path | None = "auto",
     progress: Progress | None = None,
 ) -> RowAssessment:
-    """Which model of the registry tells the target of such rows best, and how well.
+    """Which model of the registry predicts the target of such rows best, and how well.
 
     A fifth of the rows is set aside first, stratified, copies together; the others are cut into parts
     on which every candidate is judged; the best is fitted to all of them and looks once at the rows
@@ -138,7 +138,7 @@ def study_rows(
     level, seed, device : of the comparison
     params : settings of the candidates that have them, or a JSON file of such
     ledger : where looks at the rows set aside are counted; "auto" is beside the source, None nowhere
-    progress : is told what is going on
+    progress : called with each stage
     """
     say: Any = progress or (lambda *_: None)
     model, params = settings_of(model, params)
@@ -211,7 +211,7 @@ def _drawn(
     look = look_at(drawing, developed, learned, judged, name, level, key)
     developed = with_look(developed, look, name)
     found = RowAssessment(
-        source, task, developed.ranking.board, developed, judged, source.y[judged], look.told, None,
+        source, task, developed.ranking.board, developed, judged, source.y[judged], look.predictions, None,
         look.scores, {DUMMY: look.baseline}, look.skill, look.comparison,
         {**asked, "metric": name}, drawn=look.judged,
     )  # fmt: skip

@@ -76,8 +76,8 @@ class RowSource:
     def hash(self) -> str:
         """SHA-256 of all rows and targets in their canonical form."""
         words = np.sort(hashes(self.rows)).tobytes()
-        told = self.y if self.task is None else self.target_ids(np.arange(len(self.y)))
-        return hashlib.sha256(words + "\0".join(map(str, told)).encode()).hexdigest()
+        values = self.y if self.task is None else self.target_ids(np.arange(len(self.y)))
+        return hashlib.sha256(words + "\0".join(map(str, values)).encode()).hexdigest()
 
     def target_ids(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The targets of some rows, each as one label, number or hash."""

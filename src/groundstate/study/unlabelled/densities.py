@@ -122,8 +122,8 @@ class _Kind:
     sized: bool = True  # whether it has a number of components
 
     def title(self, k: int) -> str:
-        said = [*([str(k)] if self.sized else []), *(value for _, value in self.settings)]
-        return f"{self.name}({', '.join(said)})"
+        shown = [*([str(k)] if self.sized else []), *(value for _, value in self.settings)]
+        return f"{self.name}({', '.join(shown)})"
 
 
 def _forms(row: ModelRow) -> list[_Kind]:

@@ -186,9 +186,9 @@ class SMBOSampler(PriorSampler):
             return Forest(Z, y, key), None
         start = None
         for trial in reversed(seen.done):  # of the last round that learned one
-            told = trial.system_attrs.get(_THETA)
-            if told is not None and len(told) == len(cube) + 2:
-                start = np.asarray(told, np.float64)
+            stored = trial.system_attrs.get(_THETA)
+            if stored is not None and len(stored) == len(cube) + 2:
+                start = np.asarray(stored, np.float64)
                 break
         fixed = start is not None and len(y) > _EAGER and (first - self.n_startup) % 5 >= self.batch
         process = fit_process(Z, y, cube.groups, start, fixed=fixed)

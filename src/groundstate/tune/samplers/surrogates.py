@@ -45,11 +45,11 @@ class Forest:
         return np.stack([tree.predict(Z) for tree in self.model.estimators_])
 
     def predict(self, Z: Floats) -> tuple[Floats, Floats]:
-        told = self.draws(Z)
+        drawn = self.draws(Z)
         leaves = np.stack(
             [tree.tree_.impurity[tree.apply(Z.astype(np.float32))] for tree in self.model]
         )
-        return told.mean(0), np.sqrt(np.maximum(told.var(0) + leaves.mean(0), 1e-8))
+        return drawn.mean(0), np.sqrt(np.maximum(drawn.var(0) + leaves.mean(0), 1e-8))
 
     def append(self, z: Floats) -> Forest:
         mean = self.predict(z[None])[0]
@@ -100,8 +100,8 @@ class Ensemble:
         return np.asarray(_network(self.theta, x)[..., 0].numpy())
 
     def predict(self, Z: Floats) -> tuple[Floats, Floats]:
-        told = self.draws(Z)
-        return told.mean(0), np.maximum(told.std(0), 1e-4)
+        drawn = self.draws(Z)
+        return drawn.mean(0), np.maximum(drawn.std(0), 1e-4)
 
     def append(self, z: Floats) -> Ensemble:
         mean = self.predict(z[None])[0]

@@ -18,7 +18,7 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.penalties.norms import L1, ElasticNet
 from groundstate.learn.solvers.lasso.moments import designs_of
 from groundstate.learn.solvers.lasso.path import solve_path
-from groundstate.learn.solvers.lasso.polish import polished
+from groundstate.learn.solvers.lasso.polish import polished, solve_few
 from groundstate.registry import solvers
 
 
@@ -32,8 +32,9 @@ class CoordinateDescent:
 
     A working set of columns, those that violate the optimality conditions most, is solved by cyclic
     coordinate steps on its Gram matrix with Anderson extrapolation; the set grows until the duality
-    gap certifies the solution. Columns that the gap proves to be zero are left out. Outputs are
-    independent problems. Sparse rows stay sparse.
+    gap certifies the solution. Columns that the gap proves to be zero are left out. The optimum of few
+    columns is found by exchanges of active ones instead. Outputs are independent problems. Sparse
+    rows stay sparse.
 
     Parameters
     ----------
@@ -97,7 +98,10 @@ class CoordinateDescent:
                     return monitor.epoch(history.objective[-1])
 
                 first = energy.W[output].double().cpu().numpy()
-                found = solve_path(
+                few = None
+                if not monitor.callbacks:
+                    few = solve_few(design, first, *strengths[0], self.positive, self.tol)
+                found = few or solve_path(
                     design, strengths, tol=self.tol, max_iter=self.max_iter,
                     positive=self.positive, start=first if first.any() else None,
                     on_round=report if monitor.callbacks else None,
@@ -106,7 +110,9 @@ class CoordinateDescent:
                     history.objective += [(base + v) / design.W for v in found.rounds[0]]
                     history.seconds += [time.perf_counter() - start] * len(found.rounds[0])
                     history.n_iter = len(history.objective)
-                best = polished(design, found.coefs[:, 0], *strengths[0], self.positive)
+                best = found.coefs[:, 0]
+                if few is None:
+                    best = polished(design, best, *strengths[0], self.positive)
                 _write(energy, output, best, design)
                 gaps.append(float(found.gaps[0]) / design.W)
                 epochs.append(float(found.epochs[0]))

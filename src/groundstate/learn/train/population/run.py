@@ -149,8 +149,8 @@ class PopulationRun(Engine):
             return self.program(batch, weight, grad, shared)
         except ValueError as error:
             one = {name: v if shared else v[0] for name, v in batch.items()}
-            told = too_few_to_normalise(error, one, self.settings.batch_size, drops=False)
-            raise (error if told is None else told) from None
+            advice = too_few_to_normalise(error, one, self.settings.batch_size, drops=False)
+            raise (error if advice is None else advice) from None
 
     def _matrix(self, scale: Any, names: set[str]) -> Tensor:
         """A strength per member as a strength per parameter.  # (P, D)"""

@@ -110,18 +110,18 @@ def monte_carlo_dropout(
         layer.train()
     try:
         with torch.no_grad(), seeded(Key.of(random_state).fold("masks")):
-            told = []
+            outputs = []
             for _ in range(n):
                 if isinstance(energy, NetworkClassEnergy):
-                    told.append(torch.softmax(energy.scores(x), 1))
+                    outputs.append(torch.softmax(energy.scores(x), 1))
                 elif energy.head.kind == "binary":
-                    told.append(torch.sigmoid(energy.net(x)))
+                    outputs.append(torch.sigmoid(energy.net(x)))
                 else:
-                    told.append(energy.mean(x))
+                    outputs.append(energy.mean(x))
     finally:
         for layer in noisy:
             layer.eval()
-    draws = torch.stack(told)
+    draws = torch.stack(outputs)
     if getattr(model, "_flat_target", False):
         draws = draws[..., 0]
     spread = draws.var(0, unbiased=False)

@@ -86,10 +86,10 @@ class VariedCommittee(CommitteeModel):
         energy = self.energy_
         with torch.no_grad():
             if isinstance(energy, CommitteeClassEnergy):
-                told = [
+                predictions = [
                     energy.member_log_distribution(m, x).exp() for m in range(len(energy.members))
                 ]
-                return home.give(torch.stack(told))
+                return home.give(torch.stack(predictions))
             values = torch.stack([energy.member_value(m, x) for m in range(len(energy.members))])
         return home.give(values[..., 0] if getattr(self, "_flat_target", False) else values)
 
@@ -99,7 +99,7 @@ class VariedCommittee(CommitteeModel):
         For squared error the loss of the mean is the mean loss less this spread:
         :math:`(\bar f - y)^2 = \overline{(f_m - y)^2} - \overline{(f_m - \bar f)^2}`.
         """
-        told = self.predict_members(X)
-        if isinstance(told, Tensor):
-            return told.var(0, unbiased=False)
-        return np.var(told, axis=0)
+        predictions = self.predict_members(X)
+        if isinstance(predictions, Tensor):
+            return predictions.var(0, unbiased=False)
+        return np.var(predictions, axis=0)

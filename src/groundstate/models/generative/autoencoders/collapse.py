@@ -16,7 +16,7 @@ from groundstate.models.networks.seeds import init_key
 
 ACTIVE = 0.01  # variance of a unit's mean over the rows, below which it says nothing
 LOOK = 4096  # rows whose codes are looked at
-FEW = 64  # rows below which nothing is said about them
+FEW = 64  # rows below which nothing is reported about them
 DRAWS = 4  # codes of a row, for a mixture
 
 

@@ -93,8 +93,8 @@ class Ridge(LeastSquaresRegressor):
         self._keep(locals())
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        told = self.history_.extra if hasattr(self, "history_") else {}
-        way = "sparse_cg" if "steps" in told else "svd" if "singular" in told else "cholesky"
+        logged = self.history_.extra if hasattr(self, "history_") else {}
+        way = "sparse_cg" if "steps" in logged else "svd" if "singular" in logged else "cholesky"
         asked = isinstance(self.solver, str) and self.solver != "sgd"
         way = "nnls" if self.positive else way
         return {"solver_": way if asked else getattr(self.solver, "__name__", str(self.solver))}

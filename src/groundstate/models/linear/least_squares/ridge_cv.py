@@ -24,10 +24,10 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
-class _Told(RegressorMixin, BaseEstimator):
+class _Predicted(RegressorMixin, BaseEstimator):
     """A regressor that predicts what it is given, for scorers."""
 
-    def fit(self, X: Any, y: Any) -> _Told:
+    def fit(self, X: Any, y: Any) -> _Predicted:
         return self
 
     def predict(self, X: Any) -> Any:
@@ -138,12 +138,12 @@ class RidgeCV(EnergyRegressor):
     ) -> np.ndarray:
         path = RidgePath(X, y, weight, self.fit_intercept)
         errors = path.each_left_out(alphas.tolist())  # (n, m, alphas)
-        told: Any = None
+        predicted: Any = None
         if self.scoring is not None:
-            told = (y.double()[:, :, None] - errors).cpu().numpy()
+            predicted = (y.double()[:, :, None] - errors).cpu().numpy()
         wrong = errors.square()
         if self.store_cv_results:
-            kept = wrong.cpu().numpy() if self.scoring is None else told
+            kept = wrong.cpu().numpy() if self.scoring is None else predicted
             self.cv_results_ = kept[:, 0] if self._flat_target else kept
         each = self.alpha_per_target and not self._flat_target
         if self.scoring is None:
@@ -152,9 +152,9 @@ class RidgeCV(EnergyRegressor):
             return mean if each else mean.mean(0)
         many = range(len(alphas))
         if not each:
-            return np.array([self._score(told[:, :, a], y, weight) for a in many])
+            return np.array([self._score(predicted[:, :, a], y, weight) for a in many])
         one = [
-            [self._score(told[:, [m], a], y[:, [m]], weight) for a in many]
+            [self._score(predicted[:, [m], a], y[:, [m]], weight) for a in many]
             for m in range(y.shape[1])
         ]
         return np.array(one)
@@ -166,15 +166,15 @@ class RidgeCV(EnergyRegressor):
             w = None if weight is None else weight[train]
             path = RidgePath(X[train], y[train], w, self.fit_intercept)
             W, b = path.solutions(alphas.tolist())
-            told = (X[held].double() @ W + b[:, None]).cpu().numpy()  # (alphas, held, m)
+            predicted = (X[held].double() @ W + b[:, None]).cpu().numpy()  # (alphas, held, m)
             own = None if weight is None else weight[held]
-            scores.append([self._score(one, y[held], own) for one in told])
+            scores.append([self._score(one, y[held], own) for one in predicted])
         return np.mean(scores, 0)
 
-    def _score(self, told: np.ndarray, y: Tensor, weight: Tensor | None) -> float:
-        scorer = check_scoring(_Told(), scoring=self.scoring or "r2")
+    def _score(self, predicted: np.ndarray, y: Tensor, weight: Tensor | None) -> float:
+        scorer = check_scoring(_Predicted(), scoring=self.scoring or "r2")
         true = y.double().cpu().numpy()
         if self._flat_target:
-            told, true = told[:, 0], true[:, 0]
+            predicted, true = predicted[:, 0], true[:, 0]
         extra = {} if weight is None else {"sample_weight": weight.cpu().numpy()}
-        return float(scorer(_Told(), told, true, **extra))
+        return float(scorer(_Predicted(), predicted, true, **extra))

@@ -152,7 +152,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         scores = self._scores(x, labels, held, theta)
         self._share = float(train.sum() / (train + held).sum())
         self.Cs_, self.l1_ratios_ = Cs, ratios
-        self._told = {"coefs_paths_": theta, "scores_": scores, "n_iter_": np.maximum(steps, 1)}
+        self._searched = {"coefs_paths_": theta, "scores_": scores, "n_iter_": np.maximum(steps, 1)}
         return self._chosen(X, weight, theta, scores)
 
     def _chosen(self, X: Tensor, weight: Tensor | None, theta: Any, scores: Any) -> Plan:
@@ -228,8 +228,8 @@ class LogisticRegressionCV(LinearSoftminClassifier):
             X = rows[live] if is_sparse(x) else rows.take(live, 0)
             labels, w = y.numpy()[live], weight[live]
             if scorer is None:  # the accuracy of all different members in one product
-                told = self._told_by(members[f, new], X)
-                right = (told == labels.astype(told.dtype)) @ w / w.sum()
+                predicted = self._predicted_by(members[f, new], X)
+                right = (predicted == labels.astype(predicted.dtype)) @ w / w.sum()
                 out[f] = right[place].reshape(out.shape[1:])
                 continue
             extra = {} if (w == 1).all() else {"sample_weight": w}
@@ -238,7 +238,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
                 out[(f, *at)] = scorer(model, X, self.classes_[labels], **extra)
         return out
 
-    def _told_by(self, members: Any, X: Any) -> Any:
+    def _predicted_by(self, members: Any, X: Any) -> Any:
         """Class numbers ``(members, n)`` that parameters ``(members, R, D)`` tell rows."""
         flat = members.reshape(-1, members.shape[2])
         W = flat[:, : X.shape[1]]
@@ -269,15 +269,15 @@ class LogisticRegressionCV(LinearSoftminClassifier):
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         learned = super()._learned(energy)
-        told = getattr(self, "_told", None)
-        if not hasattr(self, "history_") or told is None:
+        path = getattr(self, "_searched", None)
+        if not hasattr(self, "history_") or path is None:
             return learned
-        learned.update(told)
+        learned.update(path)
         if self.use_legacy_attributes:
             several = len(self.classes_) > 2
             names = self.classes_ if several else self.classes_[1:]
-            paths = np.moveaxis(told["coefs_paths_"], 1, 2)
-            scores = np.moveaxis(told["scores_"], 1, 2)
+            paths = np.moveaxis(path["coefs_paths_"], 1, 2)
+            scores = np.moveaxis(path["scores_"], 1, 2)
             learned["coefs_paths_"] = {c: paths[:, :, :, k] for k, c in enumerate(names)}
             learned["scores_"] = dict.fromkeys(names, scores)
             learned["C_"] = np.repeat(self.C_, len(names))

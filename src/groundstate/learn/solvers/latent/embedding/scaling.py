@@ -159,16 +159,16 @@ class GeodesicScaling:
         parts, label = connected_components(host, directed=False)
         if parts == 1:
             return graph, rows, None, 1
-        said = f"the graph of near rows has {parts} parts"
+        finding = f"the graph of near rows has {parts} parts"
         if self.on_disconnected == "error":
             raise DataError(
-                f"{said}; raise n_neighbors or radius, or choose on_disconnected='connect'"
+                f"{finding}; raise n_neighbors or radius, or choose on_disconnected='connect'"
             )
         if self.on_disconnected == "largest":
             size = torch.from_numpy(label).bincount()
             kept = torch.from_numpy((label == int(size.argmax())).nonzero()[0]).to(rows.device)
             warnings.warn(
-                f"{said}; the largest, {len(kept)} of {len(rows)} rows, is laid out",
+                f"{finding}; the largest, {len(kept)} of {len(rows)} rows, is laid out",
                 Unreliable, stacklevel=2,
             )  # fmt: skip
             at = kept.cpu().numpy()
@@ -178,7 +178,7 @@ class GeodesicScaling:
                 taken(rows, kept, metric == "precomputed"), kept, int(parts),
             )  # fmt: skip
         warnings.warn(
-            f"{said}; they are joined by the shortest edges between them, which makes the distances "
+            f"{finding}; they are joined by the shortest edges between them, which makes the distances "
             "between parts too long or too short: raise n_neighbors or radius",
             Unreliable, stacklevel=2,
         )  # fmt: skip
