@@ -86,13 +86,13 @@ def roi_pool(features: Any, boxes: Any, size: int | tuple[int, int], scale: floa
     """
     maps, image, corners, (rows, columns), array = arguments(features, boxes, size)
     scaled = corners * scale
+    if fused(maps):
+        return _FusedPool.apply(maps, image, scaled, (rows, columns))
     whole = (scaled.sign() * (scaled.abs() + 0.5).floor()).long()  # halves go away from 0
     height, width = maps.shape[2:]
     top, below = _cells(whole[:, 1], whole[:, 3], rows, height)
     left, right = _cells(whole[:, 0], whole[:, 2], columns, width)
     edges = (image, top, below, left, right)
-    if fused(maps):
-        return _FusedPool.apply(maps, *edges)
     out = _Pool.apply(maps, *edges) if _compiled(maps) else _pool(maps, *edges)
     return to_numpy(out) if array else out
 
@@ -304,10 +304,12 @@ class _FusedPool(torch.autograd.Function):
     """`_pool` in one kernel."""
 
     @staticmethod
-    def forward(ctx: Any, maps: Tensor, image: Tensor, *edges: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, maps: Tensor, image: Tensor, corners: Tensor, cells: tuple[int, int]
+    ) -> Tensor:
         from groundstate.nn.detection.roi_triton import pool
 
-        out, first = pool(_pixels(maps), image, *edges)
+        out, first = pool(_pixels(maps), image, corners, cells)
         ctx.save_for_backward(first)
         ctx.shape = maps.shape
         return out
@@ -322,7 +324,7 @@ class _FusedPool(torch.autograd.Function):
         out = grads[0].new_zeros(images * height * width * channels)
         out.index_put_((place,), grads[0][first >= 0], accumulate=True)  # sorted: no additions race
         out = out.view(images, height, width, channels).permute(0, 3, 1, 2).contiguous()
-        return out, None, None, None, None, None
+        return out, None, None, None
 
 
 def _pool(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,14 +26,14 @@ def arguments(
     if isinstance(boxes, list | tuple):
         image, corners = _listed(boxes, maps)
     else:
-        table = as_tensor(boxes, "boxes", maps)
+        table = as_tensor(boxes, "boxes", maps, finite=False)
         if table.ndim != 2 or table.shape[1] != 5:
             raise ShapeError(
                 f"boxes need shape (R, 5), the image's index and corners, got {tuple(table.shape)}; "
                 "or pass a list with (n, 4) for each image"
             )
         image, corners = table[:, 0].long(), table[:, 1:]
-        first, last = torch.stack(image.aminmax()).tolist() if len(table) else (0, 0)  # one wait
+        first, last = _extremes(table)
         if not 0 <= first <= last < max(len(maps), 1):
             raise DataError(
                 f"boxes name images {first} to {last}, but features hold {len(maps)} images, counted "
@@ -46,6 +47,16 @@ def arguments(
         (rows, columns),
         not isinstance(features, Tensor),
     )
+
+
+def _extremes(table: Tensor) -> tuple[int, int]:
+    """First and last image that boxes ``(R, 5)`` name; all numbers are finite. One wait for a device."""
+    if not len(table):
+        return 0, 0
+    low, high = torch.stack(table.detach().aminmax(dim=0)).tolist()
+    if not all(math.isfinite(value) for value in (*low, *high)):
+        raise ValueError("boxes holds NaN or infinity; drop or fill these entries before calling")
+    return int(low[0]), int(high[0])
 
 
 def _listed(boxes: Sequence[Any], maps: Tensor) -> tuple[Tensor, Tensor]:

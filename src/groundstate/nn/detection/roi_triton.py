@@ -61,20 +61,29 @@ def _align(
 
 
 @jit
+def _cell(low, high, index, cells, pixels):
+    """Whole pixels from and to which a cell goes between two corners; halves go away from 0."""
+    first = tl.where(low < 0, -tl.floor(0.5 - low), tl.floor(low + 0.5)).to(tl.int32)
+    last = tl.where(high < 0, -tl.floor(0.5 - high), tl.floor(high + 0.5)).to(tl.int32)
+    side = tl.maximum(last - first + 1, 1)
+    begin = tl.minimum(tl.maximum(first + index * side // cells, 0), pixels)
+    end = tl.minimum(tl.maximum(first + ((index + 1) * side + cells - 1) // cells, 0), pixels)
+    return begin, tl.maximum(begin, end)
+
+
+@jit
 def _pool(
-    maps, image, top, below, left, right, out, first,
-    C, H, W, P, Q, Cells: tl.constexpr, Block: tl.constexpr,
+    maps, image, corners, out, first, C, H, W, P, Q, Cells: tl.constexpr, Block: tl.constexpr,
 ):  # fmt: skip
     r, p = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c = tl.program_id(2) * Block + tl.arange(0, Block)
     q = tl.arange(0, Cells)
-    y0, y1 = tl.load(top + r * P + p), tl.load(below + r * P + p)
-    x0 = tl.load(left + r * Q + q, q < Q, 0)
-    x1 = tl.load(right + r * Q + q, q < Q, 0)
+    x0, x1 = _cell(tl.load(corners + 4 * r), tl.load(corners + 4 * r + 2), q, Q, W)
+    y0, y1 = _cell(tl.load(corners + 4 * r + 1), tl.load(corners + 4 * r + 3), p, P, H)
     pixels = tl.load(image + r) * H * W
     best = tl.full([Cells, Block], -float("inf"), dtype=maps.dtype.element_ty)
     at = tl.full([Cells, Block], -1, dtype=tl.int32)
-    widest = tl.max(x1 - x0, 0)
+    widest = tl.max(tl.where(q < Q, x1 - x0, 0), 0)
     for y in range(y0, y1):
         for step in range(widest):
             x = x0 + step
@@ -109,16 +118,16 @@ def align(
     return out
 
 
-def pool(pixels: Tensor, image: Tensor, *edges: Tensor) -> tuple[Tensor, Tensor]:
+def pool(
+    pixels: Tensor, image: Tensor, corners: Tensor, size: tuple[int, int]
+) -> tuple[Tensor, Tensor]:
     """RoIPool of maps ``(B, H, W, C)``, and the pixel of each value: −1 for none.  # (R, C, P, Q)"""
     height, width, channels = pixels.shape[1:]
-    top, _, left, _ = edges
-    size = top.shape[1], left.shape[1]
     out = pixels.new_empty(len(image), channels, *size)
     first = torch.empty_like(out, dtype=torch.int32)
     _pool[_grid(out)](
-        pixels, image, *(each.contiguous() for each in edges), out, first, channels, height, width,
-        *size, Cells=1 << (size[1] - 1).bit_length(), Block=CHANNELS,
+        pixels, image, corners.contiguous(), out, first, channels, height, width, *size,
+        Cells=1 << (size[1] - 1).bit_length(), Block=CHANNELS,
     )  # fmt: skip
     return out, first
 
