@@ -24,13 +24,19 @@ def data(size: tuple[int, int, int, int, int], seed: int) -> dict[str, Any]:
 def ours(data: dict[str, Any]) -> Any:
     from groundstate import BernoulliRBM
 
-    return BernoulliRBM(**data["settings"]).fit(data["X"])
+    settings = data["settings"]
+    # as many chains and the same rate throughout, as the peer
+    own = {"n_chains": settings["batch_size"], "schedule": "constant"}
+    return BernoulliRBM(**settings, **own).fit(data["X"])
 
 
 def peer(data: dict[str, Any]) -> Any:
     from sklearn.neural_network import BernoulliRBM
 
-    return BernoulliRBM(**data["settings"]).fit(data["X"])
+    settings = data["settings"]
+    # as many chains and the same rate throughout, as the peer
+    own = {"n_chains": settings["batch_size"], "schedule": "constant"}
+    return BernoulliRBM(**settings, **own).fit(data["X"])
 
 
 def likelihood(data: dict[str, Any], model: Any) -> float:

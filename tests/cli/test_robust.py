@@ -84,7 +84,7 @@ def previous(found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     with RunDir(tmp_path / "out") as run:
         run.write_json("report.json", {"previous": True})
     drawn, kept = folder.report(found), folder.kept_with_model(found)
-    monkeypatch.setattr(folder, "report", lambda _: drawn)
+    monkeypatch.setattr(folder, "report", lambda *_: drawn)
     monkeypatch.setattr(folder, "kept_with_model", lambda _: kept)
     return tmp_path / "out"
 

@@ -81,10 +81,15 @@ class _Kept:
         if not (found.stage in _ANSWERS or done or idle > _SELDOM * self.took):
             return
         now = Study(found, self.table)
-        if found.stage in _ANSWERS:
-            after = time.monotonic() - self.began
-            self.screen.show(f"{found.stage}, after {after:.0f} s: {now.facts['verdict'][0]}")
+        if found.stage == FIRST:  # which does not wait for its report
+            self.answer(now, found.stage)
         self.write(now)
+        if found.stage in _ANSWERS and found.stage != FIRST:
+            self.answer(now, found.stage)
+
+    def answer(self, found: Study, stage: str) -> None:
+        after = time.monotonic() - self.began
+        self.screen.show(f"{stage}, after {after:.0f} s: {found.facts['verdict'][0]}")
 
     def write(self, found: Study | RowStudy) -> None:
         """Write the folder, which a reader always finds whole."""

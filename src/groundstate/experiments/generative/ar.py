@@ -107,13 +107,7 @@ def ar(seed: int = 0, *, quick: bool = False) -> Result:
     scores["pixels"] = pixels.score(new.reshape(-1, SIDE, SIDE))
     how = dict.fromkeys(made, "exact, one pass")
     made["machine"] = machine = BernoulliRBM(
-        12,
-        learning_rate=0.05,
-        n_iter=60,
-        batch_size=20,
-        n_chains=100,
-        schedule="linear",
-        random_state=seed,
+        12, learning_rate=0.05, n_iter=60, batch_size=20, random_state=seed
     ).fit(X)
     free = np.asarray(-machine.energy(whole))
     log_z = float(free.max() + np.log(np.exp(free - free.max()).sum()))

@@ -61,7 +61,7 @@ def rbm_bas(seed: int = 0, *, quick: bool = False) -> Result:
             own = X if name == "exact" else rows
             model = BernoulliRBM(
                 HIDDEN, learning_rate=RATE, batch_size=len(own), n_iter=STEPS, n_chains=len(rows),
-                schedule="linear", random_state=int(key.fold("run", r).low % 2**31), callbacks=[look], **way,
+                random_state=int(key.fold("run", r).low % 2**31), callbacks=[look], **way,
             ).fit(own)  # fmt: skip
             last[name].append(model.score(X))
             curves.setdefault(name, look.seen)

@@ -67,15 +67,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
     method : {"pcd", "cd", "exact"}, default="pcd"
     k : int, default=1
         Sweeps of Gibbs sampling for each learning step.
-    n_chains : int or None, default=None
-        Chains of ``"pcd"``; None is ``batch_size``, as scikit-learn has. More cost time and make steps
-        less noisy.
+    n_chains : int, default=100
+        Chains of ``"pcd"``. scikit-learn has ``batch_size`` of them.
     n_temperatures : int, default=1
         Above 1, chains of ``"pcd"`` also run at higher temperatures, their inverses evenly down to
         1/n, and change places with those at 1 (parallel tempering): machines with separate modes mix.
-    schedule : {"constant", "linear"}, default="constant"
-        "constant" is scikit-learn's. "linear" lowers the rate to zero along the run, without which noisy
-        gradients do not converge; a short run then goes half as far.
+    schedule : {"linear", "constant"}, default="linear"
+        "linear" lowers the rate to zero along the run, without which noisy gradients do not converge; at a
+        small rate a short run then goes half as far. scikit-learn's is constant.
     momentum : float, default=0.0
     weight_decay : float, default=0.0
         Strength of :math:`\tfrac12\|W\|^2` beside the mean loss.
@@ -133,7 +132,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions({"pcd", "cd", "exact"})],
         "k": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
         "n_temperatures": [Interval(Integral, 1, None, closed="left")],
         "schedule": [StrOptions(set(SCHEDULES))],
         "momentum": [Interval(Real, 0, 1, closed="left")],
@@ -153,9 +152,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         n_iter: int = 10,
         method: str = "pcd",
         k: int = 1,
-        n_chains: int | None = None,
+        n_chains: int = 100,
         n_temperatures: int = 1,
-        schedule: str = "constant",
+        schedule: str = "linear",
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         visible: Any = "bernoulli",
@@ -234,8 +233,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
             return ContrastiveDivergence(self.k, over="x")
         if self.method == "pcd":
             hot = None if self.n_temperatures == 1 else ladder(self.n_temperatures)
-            many = self.batch_size if self.n_chains is None else self.n_chains
-            return PersistentCD(many, self.k, temperatures=hot, over="x")
+            return PersistentCD(self.n_chains, self.k, temperatures=hot, over="x")
         if energy.ability("log_partition", "x", "z") is None:
             d, l = energy.W.shape
             raise Unsupported(
