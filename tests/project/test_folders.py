@@ -50,7 +50,7 @@ def test_no_four_files_share_a_prefix() -> None:
 
 
 def compiles(tree: ast.AST) -> bool:
-    """Whether a module decorates a function with one of numba's compilers."""
+    """Whether a module decorates a function with one of numba's compilers, or Triton's."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
@@ -61,13 +61,14 @@ def compiles(tree: ast.AST) -> bool:
     return False
 
 
-def test_compiled_files_end_in_numba() -> None:
-    found = {
-        path.relative_to(SRC).as_posix()
-        for path in sorted(SRC.rglob("*.py"))
-        if not path.stem.endswith("_numba") and compiles(ast.parse(path.read_text("utf-8")))
-    }
-    assert not found, "files with compiled functions end in _numba"
+def test_compiled_files_say_by_what() -> None:
+    found = set()
+    for path in sorted(SRC.rglob("*.py")):
+        text = path.read_text("utf-8")
+        ending = "_triton" if "compute.foreign.triton import" in text else "_numba"
+        if not path.stem.endswith(ending) and compiles(ast.parse(text)):
+            found.add(path.relative_to(SRC).as_posix())
+    assert not found, "files with compiled functions end in _numba, kernels for GPUs in _triton"
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Triton, which comes with torch for GPUs; modules of kernels can be imported without it.
 
 A kernel is a function under ``jit`` that computes with ``tl``. Where Triton is missing, it stays a plain
-function that nobody calls: :func:`groundstate.compute.kernels.fused.fused` answers no.
+function that nobody calls: :func:`groundstate.compute.foreign.fused.fused` answers no.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from groundstate.compute.kernels.fused import installed
+from groundstate.compute.foreign.fused import installed
 
 jit: Callable[[Callable[..., Any]], Any]
 tl: Any

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.compute.kernels.fused import fused
+from groundstate.compute.foreign.fused import fused
 from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
 

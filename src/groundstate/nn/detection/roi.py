@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from groundstate.compute.kernels.fused import fused
+from groundstate.compute.foreign.fused import fused
 from groundstate.math.arrays import to_numpy
-from groundstate.nn.detection.roi_arguments import arguments
+from groundstate.nn.detection.region_arguments import arguments
 
 
 def roi_align(
