@@ -24,3 +24,6 @@ def fused(values: Tensor) -> bool:
     """
     ready = values.is_cuda and values.dtype in TYPES and installed()
     return ready and not torch.compiler.is_compiling()
+
+
+__all__ = ["fused", "installed"]

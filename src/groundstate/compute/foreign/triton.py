@@ -25,3 +25,6 @@ else:
         return kernel
 
     tl = None
+
+
+__all__ = ["jit"]  # tl is None where Triton is missing
