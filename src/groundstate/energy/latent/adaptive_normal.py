@@ -108,7 +108,11 @@ class LocallyAdaptiveNormalEnergy(MetricMemory):
 
     def covariances(self) -> Tensor:
         r""":math:`\Sigma_z` of directions at :math:`\mu_z`, ``(k, d, d)`` float64."""
-        return torch.linalg.inv(self.precisions())
+        U = self.U.detach().double().triu()
+        one = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device).expand_as(U)
+        # of the triangle, not of the precision: a product with its transpose stays positive definite
+        lower = torch.linalg.solve_triangular(U.mT, one, upper=False)
+        return lower @ lower.mT
 
     @torch.no_grad()
     def from_moments(self, weights: Tensor, mu: Tensor, cov: Tensor) -> None:
