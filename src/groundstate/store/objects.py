@@ -89,30 +89,37 @@ def class_id(cls: type) -> str | None:
     if _registered.get(name) is cls:
         return name
     root, _, rest = cls.__module__.partition(".")
+    names = []
     if root == _PACKAGE:
-        name = f"{rest.partition('.')[0]}.{cls.__qualname__}"
+        room, *folders = rest.split(".")
+        # a word that another class has already is made longer by folders
+        names = [".".join([room, *folders[:n], cls.__qualname__]) for n in range(len(folders) + 1)]
     elif root == "sklearn" and cls.__name__ in _SKLEARN:
-        name = f"sklearn.{cls.__name__}"
+        names = [f"sklearn.{cls.__name__}"]
     elif root == "torch":
-        name = f"torch.{cls.__name__}"
-    else:
-        return None
-    try:
-        return name if class_of(name) is cls else None
-    except StoreError:
-        return None
+        names = [f"torch.{cls.__name__}"]
+    return next((name for name in names if _known(name) is cls), None)
 
 
 def class_of(name: Any) -> type:
     """The class that a file's word stands for; ``StoreError`` when it is not on the list."""
     if not isinstance(name, str):
         raise StoreError(f"a class cannot be named {name!r:.40}")
-    if name in _registered:
-        return _registered[name]
+    cls = _registered.get(name) or _known(name)
+    if cls is None:
+        raise StoreError(
+            f"the file holds an object of class {name!r:.80}, which this groundstate does not "
+            "know; if it is your own class, call groundstate.store.register on it before load"
+        )
+    return cls
+
+
+def _known(name: str) -> type | None:
+    """A class of groundstate or of the listed ones of scikit-learn and torch."""
     if name not in _found:
         room, _, qualname = RENAMED.get(name, name).partition(".")
         if room in ROOMS:
-            cls = _in_room(room, qualname)
+            cls = _in_folder(f"{_PACKAGE}.{room}", qualname)
         elif room == "sklearn" and qualname in _SKLEARN:
             cls = getattr(importlib.import_module(f"sklearn.{_SKLEARN[qualname]}"), qualname)
         elif room == "torch":
@@ -122,28 +129,36 @@ def class_of(name: Any) -> type:
         else:
             cls = None
         if cls is None:
-            raise StoreError(
-                f"the file holds an object of class {name!r:.80}, which this groundstate does not "
-                "know; if it is your own class, call groundstate.store.register on it before load"
-            )
+            return None
         _found[name] = cls
     return _found[name]
 
 
-def _in_room(room: str, qualname: str) -> type | None:
-    """A class defined in one of our rooms; modules whose name resembles the class come first."""
-    package = f"{_PACKAGE}.{room}"
+def _in_folder(package: str, qualname: str) -> type | None:
+    """A class of one of our folders: what the folder exports, else what a module of it defines, first
+    those whose name resembles the class. Which modules happen to be loaded does not matter."""
+    first, _, rest = qualname.partition(".")
+    modules = _modules(package)
+    if rest and f"{package}.{first}" in modules:
+        return _in_folder(f"{package}.{first}", rest)
     wanted = qualname.lower()
-    modules = sorted(
-        _modules(package), key=lambda name: name.rpartition(".")[2].replace("_", "") != wanted
-    )
-    for name in modules:
-        candidate: Any = _imported(name)
-        for part in qualname.split("."):
+    near = sorted(modules, key=lambda name: name.rpartition(".")[2].replace("_", "") != wanted)
+    for name in (package, *near):
+        module = _imported(name)
+        candidate: Any = getattr(module, first, None) if _offers(module, first) else None
+        for part in rest.split(".") if rest else ():
             candidate = getattr(candidate, "__dict__", {}).get(part)
         if isinstance(candidate, type) and f"{candidate.__module__}.".startswith(f"{package}."):
             return candidate
     return None
+
+
+def _offers(module: Any, name: str) -> bool:
+    """Whether a folder exports the name, or a module has it without having imported it."""
+    if name in getattr(module, "__all__", ()):
+        return True
+    value = getattr(module, "__dict__", {}).get(name)
+    return isinstance(value, type) and value.__module__ == module.__name__
 
 
 @functools.cache

@@ -82,6 +82,17 @@ def test_scores_of_numbers_are_normal_and_undone() -> None:
     assert np.trapezoid(density[keep], grid[keep]) == pytest.approx(0.7, abs=0.02)
 
 
+@pytest.mark.parametrize("decimals", [1, 2, None])
+def test_numbers_come_back_with_the_decimals_of_the_column(decimals: int | None) -> None:
+    x = np.random.default_rng(3).exponential(size=300)
+    x = x if decimals is None else np.round(x, decimals)
+    column = NumberColumn.learned("x", x, np.ones(300), integer=False, date=False)
+    made = column.values(np.linspace(-2, 2, 101))
+    assert column.decimals == decimals
+    rounded = np.round(made, 6 if decimals is None else decimals)
+    assert np.array_equal(rounded, made) == (decimals is not None)
+
+
 def test_rare_levels_share_one() -> None:
     values = [f"v{i}" for i in range(60) for _ in range(1 + (i < 30))]
     column = LevelColumn.learned("v", values, np.ones(len(values)), number=False, integer=False)

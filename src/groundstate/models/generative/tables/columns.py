@@ -22,6 +22,7 @@ FEW = 20  # distinct numbers that are levels
 LEVELS = 40  # levels of a category; the rest shares one
 TINY = 1e-12  # slope of a distribution between two knots
 OTHER = "(other)"
+DIGITS = 6  # decimals at most that a column is written with
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class NumberColumn:
     integer : whether values are whole
     date : whether values are microseconds since 1970
     missing : whether some were missing, which is a column of its own
+    decimals : with how many all training values are written; None where it takes more than a few
     """
 
     name: str
@@ -43,6 +45,7 @@ class NumberColumn:
     integer: bool = False
     date: bool = False
     missing: bool = False
+    decimals: int | None = None
 
     @classmethod
     def learned(
@@ -63,7 +66,8 @@ class NumberColumn:
             ps += [lo, hi] if own else [(lo + hi) / 2]
         edge = 0.5 / max(int(there.sum()), 1)
         p = np.clip(ps, edge, 1 - edge)
-        return cls(name, np.array(xs), p, integer, date, bool((~there).any()))
+        decimals = 0 if integer else None if date else _decimals(x)
+        return cls(name, np.array(xs), p, integer, date, bool((~there).any()), decimals)
 
     def scores(self, values: F64, u: F64 | float = 0.5) -> F64:
         """Normal scores; u in (0, 1) says where in its jump a value lies, NaN stays NaN."""
@@ -91,9 +95,18 @@ class NumberColumn:
         return np.asarray(np.log(slope) - norm.logpdf(self.scores(values, u)))
 
     def values(self, scores: F64) -> F64:
-        """Values of scores, within those of the training rows."""
+        """Values of scores, within those of the training rows and with as many decimals."""
         x = np.interp(norm.cdf(scores), self.p, self.x)
-        return np.rint(x) if self.integer else np.asarray(x)
+        decimals = 0 if self.integer else self.decimals
+        return np.asarray(x if decimals is None else np.round(x, decimals))
+
+
+def _decimals(values: F64) -> int | None:
+    """With how many decimals all values are written, where that is at most ``DIGITS``."""
+    for k in range(DIGITS + 1):
+        if np.array_equal(np.round(values, k), values):
+            return k
+    return None
 
 
 def _spaced(upper: F64, n: int) -> NDArray[np.bool_]:
