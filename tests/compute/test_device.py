@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from groundstate.compute import as_tensor, one_device, resolve_device, resolve_dtype, threads
+from groundstate.compute import (
+    as_tensor,
+    one_device,
+    resolve_device,
+    resolve_dtype,
+    same_convolutions,
+    threads,
+)
 from groundstate.errors import DataError, Unsupported
 
 
@@ -85,3 +92,13 @@ def test_threads_are_put_back() -> None:
     with threads(1):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
+
+
+def test_convolutions_of_cudnn_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    cudnn = torch.backends.cudnn
+    monkeypatch.setattr(cudnn, "deterministic", False)
+    monkeypatch.setattr(cudnn, "benchmark", True)
+    with pytest.raises(KeyError), same_convolutions():
+        assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
+        raise KeyError
+    assert (cudnn.deterministic, cudnn.benchmark) == (False, True)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from groundstate.compute.device import one_device as one_device
     from groundstate.compute.device import resolve_device as resolve_device
     from groundstate.compute.device import resolve_dtype as resolve_dtype
+    from groundstate.compute.device import same_convolutions as same_convolutions
     from groundstate.compute.device import threads as threads
     from groundstate.compute.dropout import KeyedDropout as KeyedDropout
     from groundstate.compute.dropout import keyed_dropout as keyed_dropout

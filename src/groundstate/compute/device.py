@@ -132,3 +132,17 @@ def threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def same_convolutions() -> Iterator[None]:
+    """Inside the block cuDNN takes only algorithms that add in a fixed order, chosen without a race of
+    them: convolutions, transposed and recurrent layers and their gradients have the same bits every time.
+    """
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    cudnn.deterministic, cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from groundstate.energy import LinearEnergy, NetClassEnergy
+from groundstate.errors import NotConverged
 from groundstate.learn import (
     L2,
     LBFGS,
@@ -25,6 +27,7 @@ from groundstate.learn import (
     SoftMin,
     Stochastic,
     fit,
+    fit_population,
     sgd,
 )
 
@@ -230,3 +233,29 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
 def test_checkpoints_need_a_solver_that_can_resume(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="use checkpoints with Stochastic"):
         fit(energy(), rows(), SoftMin(), LBFGS(), callbacks=[Checkpoint(tmp_path)])
+
+
+@pytest.mark.parametrize("how", ["one", "population", "lbfgs"])
+def test_steps_take_convolutions_that_add_in_a_fixed_order(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cudnn, seen = torch.backends.cudnn, []
+    monkeypatch.setattr(cudnn, "deterministic", False)
+    monkeypatch.setattr(cudnn, "benchmark", True)
+
+    class Look(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:
+            seen.append((cudnn.deterministic, cudnn.benchmark))
+            return super().forward(input)
+
+    data, solver = rows(), Stochastic(lr=0.05, max_epochs=2, tol=None)
+    energies = [NetClassEnergy((4,), 3, Look(4, 3).double()) for _ in range(2)]
+    if how == "population":
+        fit_population(energies, data, SoftMin(), solver)
+    else:
+        chosen = solver if how == "one" else LBFGS(2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)
+            fit(energies[0], data, SoftMin(), chosen)
+    assert (True, False) in seen and seen[-1] == (True, False)
+    assert (cudnn.deterministic, cudnn.benchmark) == (False, True)

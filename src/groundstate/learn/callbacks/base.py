@@ -107,6 +107,11 @@ class Monitor:
     """Fans events out to the callbacks of one run, in the order of the list.
 
     An exception in a hook keeps its type and gets a note that names the callback.
+
+    Attributes
+    ----------
+    steppers : callbacks that hear of each step
+    watching : whether anybody hears of each epoch
     """
 
     def __init__(self, callbacks: Sequence[Callback], run: Run) -> None:
@@ -114,6 +119,7 @@ class Monitor:
         self.callbacks = run.callbacks = (*_masks(run), *callbacks)
         self.steppers = tuple(c for c in self.callbacks if type(c).on_step is not Callback.on_step)
         self._finish_epoch = getattr(getattr(run.problem, "rule", None), "end_epoch", None)
+        self.watching = bool(self.callbacks) or self._finish_epoch is not None
         self._begun: list[Callback] = []
 
     def __enter__(self) -> Monitor:

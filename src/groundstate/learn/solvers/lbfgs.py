@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from groundstate.compute.device import same_convolutions
 from groundstate.compute.reduce import current
 from groundstate.compute.rows import elements
 from groundstate.errors import NotConverged
@@ -118,7 +119,7 @@ class LBFGS:
         class Stop(Exception):
             pass
 
-        with Monitor(problem.callbacks, run) as monitor:
+        with same_convolutions(), Monitor(problem.callbacks, run) as monitor:
 
             def each(intermediate_result: object) -> None:
                 theta = intermediate_result.x  # type: ignore[attr-defined]

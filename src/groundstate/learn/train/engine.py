@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from groundstate.compute.device import same_convolutions
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Callback, Monitor, Run
 from groundstate.learn.train.checkpoint import Checkpoint
@@ -43,6 +44,7 @@ class Engine(ABC):
         """Run to the end."""
         run, history = self.progress, self.history
         with ExitStack() as stack:
+            stack.enter_context(same_convolutions())
             self.begin(stack)
             watching = sorted(self.watching(), key=lambda c: isinstance(c, Checkpoint))
             monitor = stack.enter_context(Monitor(watching, run))

@@ -30,6 +30,7 @@ from groundstate.learn.train.norms import synchronised
 from groundstate.learn.train.optimizers import Update, couples_decay
 from groundstate.learn.train.penalty import Regulariser
 from groundstate.learn.train.precision import Precision
+from groundstate.learn.train.readings import Readings
 from groundstate.learn.train.schedules import Factor, resolve, watcher
 from groundstate.learn.train.shards import Shards
 from groundstate.learn.train.turns import Turns
@@ -68,10 +69,8 @@ class Training(Engine):
         self.plain = self.precision.half is None and not self.compiled.active
         self.mask = problem.key.fold("mask", self.shards.rank).low
         self.lent = states.global_generators(self.device)
-        self.losses: list[Tensor] = []  # of the current epoch and not read yet, on the device
-        self.values: list[float] = []  # of the current epoch, read
-        self.weights: list[float] = []
-        self.first = math.nan
+        self.readings = Readings(self)
+        self.watched = True
         self.stop = Patience(tol=settings.tol, patience=settings.patience, relative=True)
         self.mean: list[Tensor] = []
         self.averaged = 0
@@ -132,6 +131,7 @@ class Training(Engine):
         return [*self.problem.callbacks, *([self.plateau] if self.plateau else [])]
 
     def finish(self) -> None:
+        self.readings.read()
         if self.averaged:
             for p, mean in zip(self.theta, self.mean, strict=True):
                 p.detach().copy_(mean)
@@ -145,8 +145,10 @@ class Training(Engine):
         return float(rows) * sum(p.numel() for p in self.joint if p.ndim > 1)
 
     def steps(self, monitor: Monitor) -> Iterator[None]:
-        run, many = self.progress, self.settings.accumulate
+        run, settings = self.progress, self.settings
+        many = settings.accumulate
         self.terms: Any = None
+        self.watched = monitor.watching or settings.tol is not None or self.shards.world > 1
         self.written = self.program if self.program and self.program.plain() else None
         # who looks at θ after every step sees it whole; a checkpoint gathers when it writes
         looking = any(not isinstance(c, Checkpoint) for c in monitor.steppers)
@@ -159,11 +161,11 @@ class Training(Engine):
             self.terms = self._step(*group[0]) if many == 1 else self._accumulated(group)
             self.advance()
             if monitor.steppers:
-                run.loss, (run.batch, run.weight, _) = self.losses[-1], group[-1]
+                run.loss, (run.batch, run.weight, _) = self.readings.losses[-1], group[-1]
                 if looking:
                     self.gather()
-            if run.total_steps % self.settings.log_every == 0:
-                self.read()
+            if run.total_steps % settings.log_every == 0:
+                self.readings.read()
             yield
 
     def agree(self, stop: bool) -> bool:
@@ -287,8 +289,7 @@ class Training(Engine):
             self._play(False, batch, weight, total)
         if settings.average is not None:
             self._accumulate()
-        self.losses.append(objective)
-        self.weights.append(total)
+        self.readings.add(objective, total)
 
     def _play(self, before: bool, batch: Batch, weight: Tensor | None, total: float) -> None:
         """The turn of the rule's other players."""
@@ -326,24 +327,6 @@ class Training(Engine):
 
     # --- reading -------------------------------------------------------------------------
 
-    def read(self) -> None:
-        """Bring the losses of the last steps to the host, and stop where one is not finite."""
-        if not self.losses:
-            return
-        stacked = torch.stack(self.losses)
-        fresh: list[float] = self.shards.values(stacked).tolist()
-        self.losses, before = [], len(self.values)
-        self.values += fresh
-        bad = next((i for i, v in enumerate(fresh) if not math.isfinite(v)), None)
-        skips = self.precision.scaler is not None and any(map(math.isfinite, fresh))
-        if bad is not None and not skips:  # with loss scaling, a step that overflows is skipped
-            self._stop_at(before + bad)
-
-    def _stop_at(self, step: int) -> None:
-        run, many = self.progress, self.settings.accumulate
-        rows = self.feed.rows(run.epoch, step * many, many)
-        raise guard.not_finite(self.values[step], step, run.epoch, rows, run.lr, self.saved)
-
     @property
     def saved(self) -> Any:
         """The newest checkpoint of this run, if it writes any."""
@@ -351,24 +334,16 @@ class Training(Engine):
         return next((path for path in found if path is not None), None)
 
     def close(self, seconds: float) -> float:
-        """Read the epoch's numbers, on all processes the same."""
+        """End the epoch, on all processes the same."""
         history, run = self.history, self.progress
-        self.read()
+        if self.watched:  # before anything is done with what may not be finite
+            self.readings.read()
         self.shards.buffers(self.energy)
         self.gather()
-        losses, weights = self.values, self.weights
-        self.values, self.weights = [], []
-        history.objective += losses
         history.seconds.append(seconds)
-        run.examples += math.fsum(weights)
-        if self.terms is not None:
-            states.record(self, self.terms)
-        kept = [(v, w) for v, w in zip(losses, weights, strict=True) if math.isfinite(v)]
-        objective = math.fsum(v * w for v, w in kept) / math.fsum(w for _, w in kept)
-        if self.rule.is_objective:
-            self.first = objective if math.isnan(self.first) else self.first
-            guard.check_progress(self.first, objective, run.epoch, self.settings.lr, self.saved)
-        return objective
+        run.examples += math.fsum(self.readings.weights)
+        terms = None if self.terms is None else states.measured(self, self.terms)
+        return self.readings.close(terms, self.watched)
 
     def state(self) -> dict[str, Any]:
         return states.pack(self)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from groundstate import __version__
 from groundstate.compute.dropout import KeyedDropout
@@ -30,7 +31,7 @@ KEYS = (
 def pack(t: Training) -> dict[str, Any]:
     """The state after a finished step; refuses one that is not finite."""
     run, history = t.progress, t.history
-    t.read()
+    t.readings.read()
     t.gather()
     whole = t.problem.energy
     bad = guard.bad_parameters([*whole.named_parameters(), *t.rule.named_parameters()])
@@ -47,10 +48,10 @@ def pack(t: Training) -> dict[str, Any]:
         "masks": {name: layer.count.clone() for name, layer in keyed_layers(t.energy)},
         "random": pack_random(),
         "place": [run.epoch, run.step, run.total_steps],
-        "objective": [run.objective, run.examples, t.first],
+        "objective": [run.objective, run.examples, t.readings.first],
         "rates": [run.factor, t.applied, run.lr],
-        "values": list(t.values),
-        "weights": list(t.weights),
+        "values": list(t.readings.values),
+        "weights": list(t.readings.weights),
         "plateau": [float(t.stop.best[0]), int(t.stop.stale[0])],
         "mean": [full(m) for m in t.mean],
         "averaged": t.averaged,
@@ -80,10 +81,10 @@ def unpack(t: Training, state: dict[str, Any]) -> None:
         layer.count.copy_(state["masks"].get(name, layer.count))
     unpack_random(state["random"])
     run.epoch, run.step, run.total_steps = state["place"]
-    run.objective, run.examples, t.first = state["objective"]
+    run.objective, run.examples, t.readings.first = state["objective"]
     run.factor, t.applied, run.lr = state["rates"]
-    t.losses, t.values = [], [float(v) for v in state["values"]]
-    t.weights = [float(w) for w in state["weights"]]
+    t.readings.losses, t.readings.values = [], [float(v) for v in state["values"]]
+    t.readings.weights = [float(w) for w in state["weights"]]
     t.stop.load(state["plateau"])
     t.mean = [part_like(m.to(t.device), p) for m, p in zip(state["mean"], t.theta, strict=False)]
     t.averaged = state["averaged"]
@@ -113,18 +114,18 @@ def about(training: Training, threads: int) -> dict[str, Any]:
     }
 
 
-def record(training: Training, terms: Callable[[], Any]) -> None:
-    """Mean energies of the targets and of what they are contrasted with, into the history."""
-    energy, rule, history = training.energy, training.rule, training.history
+def measured(training: Training, terms: Callable[[], Any]) -> Tensor:
+    """Mean energies of the targets and of what they are contrasted with.  # (2,)"""
+    energy, rule = training.energy, training.rule
     was_training = energy.training
     if training.moving:  # looking must not change running statistics
         energy.eval()
     with torch.enable_grad() if rule.needs_gradient else torch.no_grad():
         last = terms()
-        history.positive.append(float(last.positive.detach().mean()))
-        history.contrast.append(float(last.contrast.detach().mean()))
+        means = torch.stack([v.detach().mean() for v in (last.positive, last.contrast)])
     if training.moving:
         energy.train(was_training)
+    return means
 
 
 @contextmanager
@@ -133,14 +134,12 @@ def deterministic(wish: bool) -> Iterator[None]:
     if not wish:
         yield
         return
-    before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+    before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
-    torch.backends.cudnn.benchmark = False
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
-        torch.backends.cudnn.benchmark = before[1]
+        torch.use_deterministic_algorithms(before)
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Any]:

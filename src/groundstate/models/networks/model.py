@@ -231,8 +231,10 @@ class NetworkModel(EnergyEstimator):
 
     def _training(self, energy: Energy, rows: float, size: float) -> NetworkTraining:
         if self.solver == "lbfgs":
-            # kinks of the activations keep gradients from vanishing: SciPy's own ftol ends the run
-            solver = LBFGS(self.max_iter, self.tol, max_fun=self.max_fun, ftol=FTOL)
+            # kinks of the activations keep gradients from vanishing: SciPy's own ftol ends the run,
+            # unless tol asks for more
+            ftol = min(FTOL, self.tol)
+            solver = LBFGS(self.max_iter, self.tol, max_fun=self.max_fun, ftol=ftol)
             return NetworkTraining(solver, offset=self._reported(energy)[1])
         stochastic = Stochastic(
             self._descent,

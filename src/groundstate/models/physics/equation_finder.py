@@ -154,7 +154,7 @@ class EquationFinder(BaseEstimator):
         model = kind
         if not isinstance(model, FunctionRegressor):
             model = FunctionRegressor(
-                (32, 32, 32), solver="lbfgs", max_iter=3000, max_fun=10_000, tol=1e-8
+                (32, 32, 32), solver="lbfgs", max_iter=3000, max_fun=10_000, tol=1e-10
             )
         from sklearn.base import clone
 

@@ -126,8 +126,7 @@ class _Statistics(_Training):
     def _recorded(self, objective: Tensor, means: Tensor, total: float) -> Any:
         if self.settings.average is not None:
             self._accumulate()
-        self.losses.append(objective[0])
-        self.weights.append(total)
+        self.readings.add(objective[0], total)
         return self._terms(means)
 
     def _started(self) -> dict[str, Tensor]:
@@ -170,9 +169,9 @@ class _Statistics(_Training):
             x = data.index_select(0, batches.rows[part])
             weight = None if batches.weights is None else batches.weights[part]
             found, means = self._compiled_steps(x, weight, sizes, totals[t : t + block], t)
-            self.losses += found.unbind()
+            self.readings.losses += found.unbind()
             at = part.stop
-        self.weights += totals
+        self.readings.weights += totals
         self.terms = self._terms(means)
         self.advance(len(batches))
         if self.factor is not None:
