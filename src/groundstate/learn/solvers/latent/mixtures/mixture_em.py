@@ -2,13 +2,15 @@ r"""EM for mixtures of Gaussians, with the two halves fused over cached tiles of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from groundstate.compute.device import threads
 from groundstate.compute.tiles import one_blas_thread
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
@@ -19,7 +21,7 @@ from groundstate.learn.solvers.latent.mixtures.missing import MissingM
 from groundstate.learn.solvers.latent.mixtures.online import Gradient, Rate
 from groundstate.learn.solvers.latent.mixtures.restarts import best_of
 from groundstate.learn.solvers.latent.mixtures.starts import STARTS, has_nan, start_moments
-from groundstate.learn.solvers.latent.mixtures.steps import SMALL, GaussianM
+from groundstate.learn.solvers.latent.mixtures.steps import FEW, SMALL, GaussianM
 from groundstate.registry import solvers
 
 
@@ -126,10 +128,14 @@ class MixtureEM(EM):
         return History(solver="MixtureEM", stop="max_iter", extra={"log_likelihood": [-J]})
 
     def _alone(self, problem: Problem, i: int) -> History:
-        if self.init is not None or self.given:
-            start_mixture(problem, self, i)
-        few = problem.is_resident and problem.resident["x"].numel() <= SMALL
-        with one_blas_thread() if few else nullcontext():  # asked for once, not in every pass
+        numbers = problem.resident["x"].numel() if problem.is_resident else math.inf
+        with ExitStack() as stack:  # asked for once, not in every pass
+            if numbers <= SMALL:
+                stack.enter_context(one_blas_thread())
+            if numbers <= FEW:
+                stack.enter_context(threads(1))
+            if self.init is not None or self.given:
+                start_mixture(problem, self, i)
             return EM.run(replace(self, n_init=1), problem)
 
     def _in_turn(self, problem: Problem) -> History:
