@@ -103,6 +103,21 @@ def test_likelihood_never_falls_and_generic_em_agrees(kind: str) -> None:
     torch.testing.assert_close(energies[0].U, energies[1].U)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_ends_where_the_peer_ends(kind: str) -> None:
+    """The pass that finds a small rise has the statistics of one more M-step, which is taken."""
+    ours, peer = GaussianMixture(**start(kind)).fit(IRIS), PeerMixture(**start(kind)).fit(IRIS)
+    assert ours.converged_ and ours.n_iter_ == peer.n_iter_
+    np.testing.assert_allclose(ours.means_, peer.means_, rtol=1e-7)
+    rises = np.diff(ours.lower_bounds_)
+    assert rises[-2] < 1e-3 <= rises[-3] and ours.lower_bound_ == ours.lower_bounds_[-1]
+
+
+def test_one_component_rests_at_its_start() -> None:
+    model = GaussianMixture(tol=1e-12).fit(IRIS)
+    assert model.converged_ and model.n_iter_ == 1
+
+
 def test_it_is_the_solver_of_choice() -> None:
     x = torch.from_numpy(IRIS)
     energy = GaussianMixtureEnergy(3, 4).double()

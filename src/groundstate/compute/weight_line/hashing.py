@@ -11,6 +11,7 @@ alone, so neither the order of the rows nor chunks or shards can change it.
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -77,21 +78,26 @@ def row_hash(*columns: Any, seed: int = 0) -> U64:
     return mix64(total)
 
 
+@cache
 def hash_start(seed: int) -> int:
     """Where the hashes of a seed start from."""
     return int(mix64(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64))[0])
 
 
+@cache
 def column_keys(start: int, position: int) -> int:
     """The origin of the position keys of one argument of `row_hash`."""
     word = np.array([start ^ (position + 1)], dtype=np.uint64)
     return int(mix64(word * np.uint64(GOLDEN))[0])
 
 
+@lru_cache(8)
 def position_keys(origin: int, d: int) -> U64:
-    """The key of each column.  # (d,)"""
+    """The key of each column, not to be written to.  # (d,)"""
     counter = np.arange(1, d + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    return mix64(counter + np.uint64(origin))
+    keys = mix64(counter + np.uint64(origin))
+    keys.flags.writeable = False
+    return keys
 
 
 def _column_sum(column: Any, origin: int) -> U64:

@@ -51,7 +51,9 @@ def tensor_sum(tensor: Tensor, origin: int) -> Tensor:
     if tensor.ndim == 0:
         raise DataError("row_hash got a single value; pass a tensor with N rows.")
     rows = tensor.detach().reshape(len(tensor), -1) if len(tensor) else tensor.detach()[:, None]
-    keys = torch.from_numpy(position_keys(origin, rows.shape[1]).view(np.int64)).to(rows.device)
+    keys = torch.from_numpy(position_keys(origin, rows.shape[1]).view(np.int64).copy()).to(
+        rows.device
+    )
     out = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
     for a in range(0, rows.shape[1], _BLOCK):
         k = keys[a : a + _BLOCK]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from types import ModuleType
 
 import numpy as np
@@ -50,7 +51,7 @@ class Layout:
         n = len(hash)
         self.weights = np.ones(n) if weights is None else checked(weights, n, "weights")
         self.unit = weights is None or bool((self.weights == 1.0).all())
-        total = float(self.weights.sum())
+        total = float(n) if self.unit else float(self.weights.sum())
         if not SMALLEST < total < math.inf:
             raise DataError(
                 f"the weights of {n} rows sum to {total}; "
@@ -60,15 +61,19 @@ class Layout:
         self.quantum = math.ldexp(1.0, -self.scale)
         self.order: I64 = loops(n).stable_order(hash, _bits(n))
         ordered = hash[self.order]
-        first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        self.unique = len(first) == n
-        self.hash: U64 = ordered[first]  # (G,)
-        self.bounds: I64 = np.r_[first, n]
-        self.lengths = self.integer(self.weights)[self.order]
-        self.groups: I64 = np.add.reduceat(self.lengths, first)
+        new = np.ones(n + 1, dtype=bool)
+        np.not_equal(ordered[1:], ordered[:-1], out=new[1:n])
+        self.bounds: I64 = np.flatnonzero(new)
+        self.unique = len(self.bounds) == n + 1
+        self.hash: U64 = ordered[self.bounds[:-1]]  # (G,)
+        if self.unit:
+            self.lengths = np.full(n, 1 << self.scale)
+            self.groups: I64 = np.diff(self.bounds) << self.scale
+        else:
+            self.lengths = self.integer(self.weights)[self.order]
+            self.groups = np.add.reduceat(self.lengths, self.bounds[:-1])
         self.total = int(self.groups.sum())
         self.rows = self._representatives()
-        self.pieces = self._pieces()
         self._on_device: dict[torch.device, tuple[Tensor, Tensor]] = {}
 
     def integer(self, weights: F64) -> I64:
@@ -123,6 +128,8 @@ class Layout:
     def _representatives(self) -> I64:
         if self.unique:
             return self.order
+        if self.unit:
+            return self.order[self.bounds[:-1]]
         first = self.bounds[:-1].copy()
         live = np.flatnonzero(self.lengths)
         at = np.searchsorted(live, first)
@@ -131,7 +138,8 @@ class Layout:
         first[ok] = live[at[ok]]
         return self.order[first]
 
-    def _pieces(self) -> tuple[I64, F64]:
+    @cached_property
+    def pieces(self) -> tuple[I64, F64]:
         """What `cut_pieces` reads: lengths and rows (G, 2), and weights where units round them."""
         weights = self.weights[self.order]
         if not (self.unique or self.unit):

@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
-from groundstate.energy.basic.initial import normal, seeded
+from groundstate.energy.basic.initial import normal
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.math.distributions.operations import draw, fresh, isotropic
@@ -51,7 +51,7 @@ class CentroidEnergy(Energy):
         self, k: int, d: int, *, scale: float = 1.0, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(x=Real(d), z=Finite(k))
-        self.mu = nn.Parameter(normal(k, d, scale=scale, generator=seeded(generator)))
+        self.mu = nn.Parameter(normal(k, d, scale=scale, generator=generator))
 
     def config(self) -> dict[str, Any]:
         return {"k": self.mu.shape[0], "d": self.mu.shape[1]}

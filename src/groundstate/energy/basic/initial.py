@@ -11,5 +11,9 @@ def seeded(generator: torch.Generator | None) -> torch.Generator:
     return torch.Generator().manual_seed(0) if generator is None else generator
 
 
-def normal(*shape: int, scale: float, generator: torch.Generator) -> Tensor:
+def normal(*shape: int, scale: float, generator: torch.Generator | None) -> Tensor:
+    """Draws of a standard deviation; none are made where it is zero."""
+    if scale == 0:
+        return torch.zeros(*shape)
+    generator = seeded(generator)
     return scale * torch.randn(*shape, generator=generator)

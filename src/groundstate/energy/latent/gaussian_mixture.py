@@ -100,7 +100,7 @@ class GaussianMixtureEnergy(Energy):
         self.covariance_type, self.reg_covar = covariance_type, float(reg_covar)
         self.uniform = bool(uniform)
         self.logits = nn.Parameter(torch.zeros(k), requires_grad=not self.uniform)
-        self.mu = nn.Parameter(normal(k, d, scale=scale, generator=seeded(generator)))
+        self.mu = nn.Parameter(normal(k, d, scale=scale, generator=generator))
         if covariance_type in ("full", "tied"):
             eye = torch.eye(d)
             unit = eye if covariance_type == "tied" else eye.expand(k, d, d).clone()
@@ -153,14 +153,18 @@ class GaussianMixtureEnergy(Energy):
         root = _inverse(U)
         return root.mT @ root
 
-    @torch.no_grad()
     def from_moments(self, n: Tensor, mean: Tensor, cov: Tensor) -> None:
         """θ from weights ``(k,)``, means ``(k, d)`` and covariances in the shape of ``U``.
 
         ``reg_covar`` is added here. A component without weight keeps its mean.
         """
         if self.U.numel() <= SMALL and n.device.type == "cpu":
-            return self._from_few(n.numpy(), mean.numpy(), cov.numpy())
+            self._from_few(n.numpy(), mean.numpy(), cov.numpy())
+        else:
+            self._from_many(n, mean, cov)
+
+    @torch.no_grad()
+    def _from_many(self, n: Tensor, mean: Tensor, cov: Tensor) -> None:
         n, mean, cov = (v.to(self.mu.device) for v in (n, mean, cov))
         n = n.double() + 10 * torch.finfo(torch.float64).eps
         if not self.uniform:
@@ -201,14 +205,16 @@ class GaussianMixtureEnergy(Energy):
             d = mu.shape[1]
             cov = cov.astype(np.float64)
             cov.reshape(-1, d * d)[:, :: d + 1] += self.reg_covar
+            if not np.isfinite(cov).all():
+                raise self._collapsed()
             for one, root in zip(cov.reshape(-1, d, d), U.reshape(-1, d, d), strict=True):
                 lower, failed = dpotrf(one, lower=1, clean=1)
-                if failed or not np.isfinite(lower).all():
+                if failed:
                     raise self._collapsed()
                 root[:] = dtrtri(lower, lower=1)[0].T
         if self.mu.device.type != "cpu":  # on the host the arrays are θ itself
             for parameter, values in zip(theta, arrays, strict=True):
-                parameter.copy_(torch.from_numpy(values))
+                parameter.data.copy_(torch.from_numpy(values))
 
     @torch.no_grad()
     def from_precisions(self, precisions: Tensor) -> None:
@@ -351,7 +357,9 @@ class GaussianMixtureEnergy(Energy):
             return {**sums, "xx": r.T @ x.square()}
         if self.covariance_type == "tied":
             return {**sums, "xx": (x * r.sum(1, keepdim=True)).T @ x}
-        if isinstance(z, Tensor):  # rows of one component stand together: no sums of zeros
+        if (
+            isinstance(z, Tensor) and len(x) * k * d > SMALL
+        ):  # rows of one component stand together: no sums of zeros
             order = z.argsort(stable=True)
             sizes = z.bincount(minlength=k).tolist()
             groups = zip(x[order].split(sizes), r.sum(1)[order].split(sizes))

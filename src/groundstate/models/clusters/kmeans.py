@@ -153,7 +153,7 @@ class KMeans(Mapped, CentroidClusterer):
                 stacklevel=2,
             )
         return Plan(
-            energy=CentroidEnergy(self.n_clusters, X.shape[1]),
+            energy=CentroidEnergy(self.n_clusters, X.shape[1], scale=0.0),
             rule=Naive(latent="minimise"),
             solver=Lloyd(
                 self._start(X),
@@ -168,7 +168,9 @@ class KMeans(Mapped, CentroidClusterer):
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         found = super()._learned(energy)
-        count = len(np.unique(found["labels_"])) if current().world == 1 else self.n_clusters
+        if current().world > 1:
+            return found
+        count = np.count_nonzero(np.bincount(found["labels_"]))
         if count < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({count}) found smaller than n_clusters "

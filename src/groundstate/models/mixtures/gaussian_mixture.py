@@ -216,6 +216,7 @@ class GaussianMixture(Mapped, GaussianAnswers):
             self.covariance_type,
             reg_covar=self.reg_covar_,
             uniform=self.weights == "uniform",
+            scale=0.0,
         )
         last = getattr(self, "energy_", None) if self.warm_start else None
         if isinstance(last, GaussianMixtureEnergy) and last.config() == energy.config():

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from groundstate.learn.solvers.em.online import Move
 
 Schedule = Callable[[int], float]
+EPS = 2.0**-50
 
 
 @solvers.register(
@@ -61,7 +62,8 @@ class EM:
     Parameters
     ----------
     max_iter : iterations; passes over the data where ``batch_size`` is set
-    tol : stop when J falls by less than this; None runs ``max_iter`` iterations
+    tol : stop when J fell by less than this, one M-step later: its statistics are there already.
+        None runs ``max_iter`` iterations
     n_init : runs; the first starts from θ as it stands, the others from
         ``energy.reset(key, data, weight)``; the best is kept
     T : weight of the entropy. None takes the rule's temperature, 0 where it minimises latents
@@ -196,7 +198,9 @@ class EM:
         T = self.temperature(problem, t)
         start = time.perf_counter()
         J, held = self._e_step(m, T)
-        history.extra.setdefault("log_likelihood", []).append(-J)
+        gained = history.extra.setdefault("log_likelihood", [])
+        gained.append(-J)
+        calm = self.tol is not None and t > 0 and gained[-1] - gained[-2] < self.tol
         while t < self.max_iter:
             m.finish()
             if held is not None:
@@ -212,10 +216,13 @@ class EM:
             if monitor.epoch(J):
                 history.stop = run.history.stop
                 break
-            if self.tol is not None and cold == T and before - J < self.tol:
-                history.converged = True
-                history.stop = f"J fell by less than tol={self.tol}"
+            done = calm
+            calm = done or (self.tol is not None and cold == T and before - J < self.tol)
+            if calm and (done or at_rest(before, J)):
                 break
+        if calm and not history.stop:
+            history.converged = True
+            history.stop = f"J fell by less than tol={self.tol}"
         history.n_iter = t
         return history
 
@@ -252,6 +259,11 @@ class EM:
                 NotConverged,
                 stacklevel=4,
             )
+
+
+def at_rest(before: float, J: float) -> bool:
+    """Whether an iteration gained nothing that rounding could tell."""
+    return before - J <= EPS * abs(J)
 
 
 def _any_missing(y: Tensor) -> bool:

@@ -96,9 +96,9 @@ class CentroidRows:
         if self.fast:
             x, w, at = self.rows, self.w, origin.numpy()
             if x.size <= SMALL and current().world == 1:
-                v = x.astype(np.float64) - at
-                u = w if w.size else np.ones(len(x))
-                return float(u.sum()), torch.from_numpy(u @ v), torch.from_numpy(u @ (v * v))
+                v = x - at
+                u, total = (w, float(w.sum())) if w.size else (np.ones(len(x)), float(len(x)))
+                return total, torch.from_numpy(u @ v), torch.from_numpy(u @ (v * v))
             if len(x) <= PART and current().world == 1:
                 total, one, two = kernels.moments(x, w, at, 0, len(x))
                 return total, torch.from_numpy(one), torch.from_numpy(two)
@@ -318,15 +318,15 @@ def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor
     if x.device.type != "cpu" or x.layout == torch.sparse_csr:
         return Table(x, None if weight is None else weight.double()).nearest(mu)
     rows = x.detach().contiguous().numpy()
-    origin = mu.double().mean(0).to(x.dtype)
-    centred = (mu.double() - origin.double()).numpy().astype(rows.dtype)
-    half = (0.5 * np.square(centred, dtype=np.float64).sum(1)).astype(rows.dtype)
+    wide = mu.numpy().astype(np.float64, copy=False)
+    at = wide.mean(0).astype(rows.dtype)
+    centred = (wide - at).astype(rows.dtype, copy=False)
+    half = (0.5 * np.square(centred, dtype=np.float64).sum(1)).astype(rows.dtype, copy=False)
     w = np.empty(0) if weight is None else weight.detach().double().numpy()
-    at = origin.numpy()
     if rows.size <= SMALL and len(rows) * len(half) <= 8 * SMALL:
         v = rows - at
         label = (half - v @ centred.T).argmin(1)
-        each = np.square(v.astype(np.float64) - centred[label]).sum(1)
+        each = np.square(v.astype(np.float64, copy=False) - centred[label]).sum(1)
         value = each.sum() if weight is None else w @ each
         return torch.from_numpy(label.astype(np.int32)), float(value)
     found, tile = np.empty(len(rows), np.int32), tile_rows(centred.size)

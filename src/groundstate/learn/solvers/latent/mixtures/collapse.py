@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROWS = 2**14  # whose differences are held at once
 EPS = float(np.finfo(np.float64).eps)
+NONE = np.empty(0, dtype=np.int64)
 DIGITS = 1e-8  # largest error of a log density that the fast path may make
 
 
@@ -35,7 +36,8 @@ def too_narrow(step: GaussianM) -> NDArray[np.int64]:
         sizes = np.square(U.reshape(k, -1) * np.diagonal(step.back)).max(1)
     else:
         sizes = np.square(step.back.T @ (U * upper(d))).sum((-2, -1))
-    return np.flatnonzero(~(EPS * step.radius * np.broadcast_to(sizes, k) <= DIGITS))
+    well = EPS * step.radius * sizes <= DIGITS
+    return NONE if well.all() else np.flatnonzero(~np.broadcast_to(well, k))
 
 
 @torch.no_grad()

@@ -20,16 +20,12 @@ def moments(x: Any, w: Any, origin: F64, lo: int, hi: int) -> tuple[float, F64]:
     return (float(w[lo:hi].sum()), w[lo:hi] @ diff) if len(w) else (float(hi - lo), diff.sum(0))
 
 
-def em_pass(
-    x: Any, w: Any, origin: F64, turn: F64, theta: F64, kind: int, narrow: Any, mu: F64, U: F64,
-    constant: F64, groups: int, lo: int, hi: int,
-) -> Any:  # fmt: skip
-    """The sums of ``pass_numba`` for a small table, for which no first fit waits for a compiler."""
-    rows = x[lo:hi].astype(np.float64)
-    wi = w[lo:hi] if len(w) else np.ones(hi - lo)
-    diff, d = rows - origin, x.shape[1]
+def features(x: Any, origin: F64, turn: F64, kind: int, size: int) -> tuple[F64, F64]:
+    """Rows in float64 and their features φ ``(size, n)``, which no iteration changes."""
+    rows, d = x.astype(np.float64), x.shape[1]
+    diff = rows - origin
     y = (diff * np.diagonal(turn)).T if kind == DIAGONAL else turn @ diff.T
-    phi, at = np.ones((theta.shape[1], hi - lo)), 0
+    phi, at = np.ones((size, len(x))), 0
     if kind == FULL:
         for a in range(d):
             np.multiply(y[a], y[a:], out=phi[at : at + d - a])
@@ -38,25 +34,42 @@ def em_pass(
         np.multiply(y, y, out=phi[:d])
         at = d
     phi[at : at + d] = y
+    return rows, phi
+
+
+def em_pass(
+    rows: F64,
+    phi: F64,
+    w: Any,
+    theta: F64,
+    narrow: Any,
+    mu: F64,
+    U: F64,
+    constant: F64,
+    groups: int,
+) -> Any:
+    """The sums of ``pass_numba`` for a small table, for which no first fit waits for a compiler."""
+    d = rows.shape[1]
     r = theta @ phi  # (R k, n)
     gaps = rows - mu[:, None]  # (s, n, d)
     for a, z in enumerate(narrow):
         white = gaps[a] @ U[a] if len(U[a]) == d else gaps[a] * U[a]
         r[z] = constant[a] - 0.5 * np.square(white).sum(1)
-    each = r.reshape(groups, -1, hi - lo)
+    each = r.reshape(groups, -1, len(rows))
     top = each.max(1)  # (R, n)
     each -= top[:, None]
     np.exp(each, out=each)
     total = each.sum(1)
-    value = (top + np.log(total)) @ wi
-    each *= (wi / total)[:, None]
+    top += np.log(total)
+    value = top @ w if len(w) else top.sum(1)
+    each *= ((w if len(w) else 1.0) / total)[:, None]
     first, second = np.zeros(mu.shape), np.zeros(U.shape)
     for a, z in enumerate(narrow):
         share = np.where(r[z] > NOTHING, r[z], 0.0)
         first[a] = share @ gaps[a]
         scaled = gaps[a] * share[:, None]
         second[a] = scaled.T @ gaps[a] if len(U[a]) == d else (scaled * gaps[a]).sum(0)
-    return phi @ r.T, first, second, value, float(wi.sum())
+    return phi @ r.T, first, second, value, float(w.sum() if len(w) else len(rows))
 
 
 def scatter(x: Any, w: Any, origin: F64, lo: int, hi: int) -> F64:

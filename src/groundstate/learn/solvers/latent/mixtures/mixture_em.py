@@ -2,13 +2,16 @@ r"""EM for mixtures of Gaussians, with the two halves fused over cached tiles of
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from groundstate.compute.device import threads
 from groundstate.compute.tiles import one_blas_thread
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
@@ -19,7 +22,7 @@ from groundstate.learn.solvers.latent.mixtures.missing import MissingM
 from groundstate.learn.solvers.latent.mixtures.online import Gradient, Rate
 from groundstate.learn.solvers.latent.mixtures.restarts import best_of
 from groundstate.learn.solvers.latent.mixtures.starts import STARTS, has_nan, start_moments
-from groundstate.learn.solvers.latent.mixtures.steps import SMALL, GaussianM
+from groundstate.learn.solvers.latent.mixtures.steps import FEW, SMALL, GaussianM
 from groundstate.registry import solvers
 
 
@@ -102,6 +105,8 @@ class MixtureEM(EM):
         assert isinstance(energy, GaussianMixtureEnergy)
         if self.max_iter == 0:
             history = self._started(problem)
+        elif self._needs_no_steps(problem):
+            history = self._at_once(problem)
         elif self.n_init == 1 or len(energy.mu) == 1:  # one component has one start
             history = self._alone(problem, 0)
         elif self.batch_size is not None or self.inner is not None or self.audit:
@@ -125,11 +130,33 @@ class MixtureEM(EM):
         J, _ = self._e_step(self.m_step(problem), self.temperature(problem, 0))
         return History(solver="MixtureEM", stop="max_iter", extra={"log_likelihood": [-J]})
 
+    def _needs_no_steps(self, problem: Problem) -> bool:
+        """Whether the start is the optimum: one component, moments of all rows, nobody who watches."""
+        energy = problem.energy
+        assert isinstance(energy, GaussianMixtureEnergy)
+        plain = self.init in ("kmeans", "random") and not (self.given or self.inner or self.audit)
+        plain = plain and self.batch_size is None and not problem.callbacks
+        return plain and len(energy.mu) == 1 and not _has_nan(problem)
+
+    def _at_once(self, problem: Problem) -> History:
+        """Mean and covariance of all rows, which an iteration would find again."""
+        start = time.perf_counter()
+        start_mixture(problem, self, 0)
+        J = float(problem.objective())
+        history = History(solver="MixtureEM", converged=True, stop="one component", n_iter=1)
+        history.objective, history.extra = [J], {"log_likelihood": [-J, -J]}
+        history.seconds = [time.perf_counter() - start]
+        return history
+
     def _alone(self, problem: Problem, i: int) -> History:
-        if self.init is not None or self.given:
-            start_mixture(problem, self, i)
-        few = problem.is_resident and problem.resident["x"].numel() <= SMALL
-        with one_blas_thread() if few else nullcontext():  # asked for once, not in every pass
+        numbers = problem.resident["x"].numel() if problem.is_resident else math.inf
+        with ExitStack() as stack:  # asked for once, not in every pass
+            if numbers <= SMALL:
+                stack.enter_context(one_blas_thread())
+            if numbers <= FEW:
+                stack.enter_context(threads(1))
+            if self.init is not None or self.given:
+                start_mixture(problem, self, i)
             return EM.run(replace(self, n_init=1), problem)
 
     def _in_turn(self, problem: Problem) -> History:

@@ -12,6 +12,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.solvers.em.em import at_rest
 from groundstate.learn.solvers.latent.mixtures.steps import GaussianM, add_together
 
 M = TypeVar("M", bound=GaussianM)
@@ -54,6 +55,7 @@ def best_of(
     for i, step in enumerate(steps):
         begin(step.problem, i)
     live, T = list(range(starts)), temperature(0)
+    calm = [False] * starts  # whose next M-step is the last
     record = History(solver="MixtureEM")
     with Monitor(problem.callbacks, Run(problem, record, max_iter)) as monitor:
         J = expect(steps, T)
@@ -72,7 +74,9 @@ def best_of(
                 history.extra["log_likelihood"].append(-value)
                 history.seconds.append(took)
                 history.n_iter = t
-                if tol is not None and cold == T and before - value < tol:
+                last = calm[i]
+                calm[i] = last or (tol is not None and cold == T and before - value < tol)
+                if calm[i] and (last or t == max_iter or at_rest(before, value)):
                     history.converged, history.stop = True, f"J fell by less than tol={tol}"
                 else:
                     going.append(i)

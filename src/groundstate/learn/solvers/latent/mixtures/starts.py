@@ -2,6 +2,8 @@ r"""Where EM for mixtures begins: moments of a first clustering, or of drawn row
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.distributions import Categorical
@@ -63,14 +65,17 @@ def _clusters(x: Tensor, weight: Tensor | None, key: Key, k: int) -> Tensor:
     rows, w, solver = x, weight, Lloyd()
     if some is not None:  # a point of the line is a row of weight one
         rows, w, solver = some.to(x), None, Lloyd(n_init=TRIES)
-    centroids = CentroidEnergy(k, x.shape[1]).to(x)
+    centroids = CentroidEnergy(k, x.shape[1], scale=0.0).to(x)
     solver.run(Problem(centroids, Naive(latent="minimise"), {"x": rows}, w, key=key))
     return centroids.mu
 
 
 def has_nan(x: Tensor) -> bool:
     """Whether a value is missing; rows in a file are looked at piece by piece."""
-    return any(bool(torch.isnan(part).any()) for part in pieces(x, ROWS))
+    return any(
+        not math.isfinite(float(part.sum())) and bool(torch.isnan(part).any())
+        for part in pieces(x, ROWS)
+    )
 
 
 def filled(x: Tensor, weight: Tensor | None) -> Tensor:

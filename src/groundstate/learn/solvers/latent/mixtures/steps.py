@@ -16,6 +16,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from itertools import accumulate
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep, completion_of
 from groundstate.learn.solvers.latent.mixtures import host, pass_torch
-from groundstate.learn.solvers.latent.mixtures.collapse import EPS, resummed, too_narrow
+from groundstate.learn.solvers.latent.mixtures.collapse import EPS, NONE, resummed, too_narrow
 from groundstate.learn.solvers.latent.mixtures.host import (
     array,
     moments,
@@ -69,6 +70,7 @@ class GaussianM(MStep):
     total: float
     origin: F64
     scatter: F64
+    _found: Any = None  # narrow components of the θ that the last M-step set
 
     def __init__(self, problem: Problem, latent: str, whiten: bool = True) -> None:
         super().__init__(problem, latent)
@@ -77,11 +79,14 @@ class GaussianM(MStep):
         self.mixture = energy
         self.kind = KINDS[energy.covariance_type]
         d = energy.mu.shape[1]
+        sides = 1 if self.kind == DIAGONAL else d
+        self._nobody = NONE, np.empty((0, d)), np.empty((0, sides, d)), np.empty(0)
         features = d * (d + 1) // 2 if self.kind == FULL else d
         self.on_host = energy.mu.device.type == "cpu"
         small = features <= MAX_FEATURES and energy.mu.device.type != "mps"  # has no float64
         self.able = whiten and small
         self.fast = False
+        self._kept: dict[str, tuple[F64, F64]] = {}
         if self.able:
             if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
                 self.pairs, self.mirror, self.halves = pairs_of(d)
@@ -155,12 +160,22 @@ class GaussianM(MStep):
             return iter([getattr(pass_torch, kernel.__name__)(x, *arguments)])
         more: tuple[int, ...] = ()
         if kernel is em_pass:
-            theta = arguments[3]
+            w, _, _, theta, _, *rest = arguments
             if len(x) * sum(theta.shape) <= FEW:
-                kernel = host.em_pass
-            else:
-                more = (tile_rows(theta.size),)
+                with one_blas_thread():
+                    return iter([host.em_pass(*self._features(x), w, theta, *rest)])
+            more = (tile_rows(theta.size),)
         return over_slices(lambda lo, hi: kernel(x, *arguments, *more, lo, hi), len(x))
+
+    def _features(self, x: Any) -> tuple[F64, F64]:
+        """Rows and features of a small table, kept where every pass sees the same rows."""
+        if (found := self._kept.get("rows")) is None:
+            d = x.shape[1]
+            size = {FULL: d * (d + 3) // 2, DIAGONAL: 2 * d, LINEAR: d}[self.kind] + 1
+            found = host.features(x, self.origin, self.turn, self.kind, size)
+            if self.problem.is_resident and len(x) == self.problem.rows:
+                self._kept["rows"] = found
+        return found
 
     def _theta(self) -> F64:
         r"""θ ``(k, F)``, without :math:`-\tfrac12\|U^\top(x-o)\|^2` where all components share U."""
@@ -173,7 +188,7 @@ class GaussianM(MStep):
             log_det = np.log(np.abs(U)).sum(1) * (d // U.shape[1])
         else:
             U = U * upper(d)
-            log_det = np.log(np.abs(np.diagonal(U, axis1=-2, axis2=-1))).sum(-1)
+            log_det = np.log(np.abs(U.reshape(-1, d * d)[:, :: d + 1])).sum(-1)
         logits = logits - logits.max()
         constant = logits - np.log(np.exp(logits).sum()) + log_det - 0.5 * d * math.log(2 * math.pi)
         self.constant = constant
@@ -200,19 +215,22 @@ class GaussianM(MStep):
 
     def begin(self, T: float) -> None:
         super().begin(T)
-        self.fast = False
-        if self.able and T == 1:
+        self.fast = self.able and T == 1
+        if self.fast:
             with one_blas_thread():
                 self.theta = self._theta()
-            self.narrow = too_narrow(self)
-            self.fast = True
+            self.narrow = self._narrow_now()
+
+    def _narrow_now(self) -> Any:
+        """Components that are narrow at the θ of now, which the M-step may have found already."""
+        found, self._found = self._found, None
+        return too_narrow(self) if found is None else found
 
     def _narrow_parts(self) -> tuple[Any, F64, F64, F64]:
         """Which components are narrow, and their means ``(s, d)``, U ``(s, d or 1, d)``, constants."""
+        if not self.narrow.size:
+            return self._nobody
         k, d = self.mixture.mu.shape
-        if not len(self.narrow):
-            sides = 1 if self.kind == DIAGONAL else d
-            return self.narrow, np.empty((0, d)), np.empty((0, sides, d)), np.empty(0)
         mu, U = wide(self.mixture.mu), wide(self.mixture.U)
         if self.kind == DIAGONAL:
             U = np.broadcast_to(np.abs(U).reshape(k, 1, -1), (k, 1, d))
@@ -221,7 +239,6 @@ class GaussianM(MStep):
         at = self.narrow
         return at, mu[at], np.ascontiguousarray(U[at]), self.constant[at]
 
-    @torch.no_grad()
     def add(self, batch: Batch, weight: Tensor | None) -> None:
         if self.fast:
             add_together([self], batch, weight)
@@ -233,7 +250,6 @@ class GaussianM(MStep):
                 part = None if weight is None else weight[at : at + rows]
                 super().add({"x": batch["x"][at : at + rows]}, part)
 
-    @torch.no_grad()
     def close(self) -> float:
         self.sums = current().sum_dict(self.sums)
         pair = self.sums.pop("J")
@@ -271,21 +287,25 @@ class GaussianM(MStep):
 
     # --- M -------------------------------------------------------------------------------
 
-    @torch.no_grad()
     def finish(self) -> None:
         with threads(1) if self.on_host else nullcontext():
             n, mean, cov = self._fast_moments() if self.fast else self._moments()
-            if bool((n < TINY).any()):
+            if float(n.min()) < TINY:
                 n, mean, cov = self._reseeded(n.clone(), mean.clone(), cov.clone())
             energy = self.mixture
             theta = (energy.logits, energy.mu, energy.U) if self.fast else ()
-            before = [v.clone() for v in theta]
+            before = [v.detach().clone() for v in theta]
             energy.from_moments(n, mean, cov)
-            if self.fast and len(lost := np.setdiff1d(too_narrow(self), self.narrow)):
+            if not self.fast:
+                return
+            self._found = too_narrow(self)
+            if len(self._found) and len(lost := np.setdiff1d(self._found, self.narrow)):
+                self._found = None
                 for v, old in zip(theta, before, strict=True):
-                    v.copy_(old)
+                    v.data.copy_(old)
                 energy.from_moments(*resummed(self, lost, n, mean, cov))
 
+    @torch.no_grad()
     def _reseeded(self, n: Tensor, mean: Tensor, cov: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Components without rows begin again at the rows of lowest density."""
         reduce, dead = current(), (n < TINY).nonzero().flatten()
@@ -308,6 +328,7 @@ class GaussianM(MStep):
         self.mixture.reseeded += len(dead)
         return n, mean, cov
 
+    @torch.no_grad()
     def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
         sums, energy = self.sums, self.mixture
         n = sums["n"] + TINY
@@ -343,8 +364,7 @@ class GaussianM(MStep):
             second = np.empty((k, d * d))
             second[:, self.pairs] = second[:, self.mirror] = S[: len(self.pairs)].T / n[:, None]
             cov = second.reshape(k, d, d) - first[:, :, None] * first[:, None]
-            cov = self.back @ cov @ self.back.T
-            cov = 0.5 * (cov + cov.transpose(0, 2, 1))
+            cov = self.back @ cov @ self.back.T  # whose lower triangle counts
         mean = mean + self.origin
         if len(self.narrow) and self.kind != LINEAR:
             at = self.narrow
@@ -364,7 +384,6 @@ class GaussianM(MStep):
         return wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
 
 
-@torch.no_grad()
 def add_together(steps: Sequence[GaussianM], batch: Batch, weight: Tensor | None) -> None:
     """One chunk of the E-step of several mixtures of one kind over the same rows."""
     quick = [step for step in steps if step.fast]
@@ -373,13 +392,14 @@ def add_together(steps: Sequence[GaussianM], batch: Batch, weight: Tensor | None
             step.add(batch, weight)
     if not quick:
         return
-    first, k = quick[0], len(quick[0].mixture.mu)
+    first = quick[0]
     x, w = first._taken(batch, weight)
-    theta = np.concatenate([step.theta for step in quick])
+    theta = _joined([step.theta for step in quick])
+    k = len(theta) // len(quick)
     parts = [step._narrow_parts() for step in quick]
-    ends = np.cumsum([0, *(len(part[0]) for part in parts)])
-    narrow = np.concatenate([part[0] + g * k for g, part in enumerate(parts)])
-    means, factors, constants = (np.concatenate([part[j] for part in parts]) for j in (1, 2, 3))
+    ends = list(accumulate((len(part[0]) for part in parts), initial=0))
+    narrow = _joined([part[0] + g * k for g, part in enumerate(parts)])
+    means, factors, constants = (_joined([part[j] for part in parts]) for j in (1, 2, 3))
     S, J, total = np.zeros(theta.T.shape), np.zeros(len(quick)), 0.0
     one, two = np.zeros(means.shape), np.zeros(factors.shape)
     settings: tuple[Any, ...] = (w, first.origin, first.turn, theta, first.kind, narrow)
@@ -394,4 +414,8 @@ def add_together(steps: Sequence[GaussianM], batch: Batch, weight: Tensor | None
             at = slice(ends[g], ends[g + 1])
             step._sum("x", torch.from_numpy(one[at]))
             step._sum("xx", torch.from_numpy(two[at]))
-        step._sum("J", torch.tensor([J[g], total], dtype=torch.float64))
+        step._sum("J", torch.from_numpy(np.array([J[g], total])))
+
+
+def _joined(arrays: list[F64]) -> F64:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
