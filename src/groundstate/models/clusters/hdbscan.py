@@ -17,9 +17,11 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import safe_indexing
 from groundstate.energy.neighbors.memory import Memory
 from groundstate.learn.solvers.latent.groups import KeepGroups
+from groundstate.math.distances.euclidean import lowest
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.clusters.groups import GroupClusterer
+from groundstate.models.distances import without_gaps
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -53,7 +55,8 @@ class HDBSCAN(GroupClusterer):
         Groups nearer than this are not split.
     max_cluster_size : int, default=None
     metric : str or callable, default="euclidean"
-        "precomputed" takes the matrix of distances as X.
+        "precomputed" takes the matrix of distances as X, infinite for pairs that are not joined, or a
+        sparse graph of those that are.
     metric_params : dict, default=None
     alpha : float, default=1.0
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
@@ -94,6 +97,7 @@ class HDBSCAN(GroupClusterer):
     traits = Traits(space={"min_cluster_size": settings.Whole(3, 50, log=True)})
     _store_private: ClassVar[tuple[str, ...]] = ("_levels", "_leaves")
     _allow_infinity: ClassVar[bool] = True
+    _is_graph: bool  # whether X is a sparse graph, during a fit
     _leaves: NDArray[Any]  # the row of each leaf of the tree
     probabilities_: NDArray[Any]
     single_linkage_tree_: NDArray[Any]
@@ -174,6 +178,14 @@ class HDBSCAN(GroupClusterer):
         out[self._leaves] = number[node]
         return out
 
+    def _checked(self, X: Any, y: Any) -> Any:
+        self._is_graph = issparse(X)
+        apart = self._is_square and not self._is_graph and _with_gaps(X)
+        return super()._checked(without_gaps(np.asarray(X, float)) if apart else X, y)
+
+    def _seen(self, rows: NDArray[Any]) -> Any:
+        return super()._seen(rows) if self._is_graph else rows
+
     def _peer(self) -> Any:
         return super()._peer().set_params(copy=True)
 
@@ -191,7 +203,9 @@ class HDBSCAN(GroupClusterer):
         memory = Memory(rows.shape[1], 1, **self._memory()).to(x.dtype)
         memory.keep(rows, None)
         near = min(self.min_samples or self.min_cluster_size, len(rows))
-        core = memory.nearest(rows, near)[0][:, -1].numpy()
+        core = (
+            lowest(memory.every(rows), near) if self._is_square else memory.nearest(rows, near)
+        )[0][:, -1].numpy()
         reach = np.full(max(1, int(label.max(initial=-1)) + 1), float(core.max()))
         for z in range(label.max(initial=-1) + 1):
             reach[z] = core[label == z].max()
@@ -239,6 +253,12 @@ def _without_place(X: Any) -> NDArray[Any] | None:
     if np.isfinite(total).all():
         return None
     return np.where(np.isnan(total), MISSING, np.where(np.isinf(total), INFINITE, 0))
+
+
+def _with_gaps(X: Any) -> bool:
+    """Whether a table of distances has pairs that are not joined."""
+    table = np.asarray(unwrap(X)[0])
+    return table.ndim == 2 and table.dtype.kind == "f" and bool(np.isinf(table).any())
 
 
 def _taken(X: Any, index: NDArray[Any]) -> Any:
