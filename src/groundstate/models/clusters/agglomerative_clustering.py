@@ -113,7 +113,8 @@ class AgglomerativeClustering(GroupClusterer):
             return {"metric": OfTable(self.metric)}
         return {"metric": NAMES.get(self.metric, self.metric)}
 
-    def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
+    def _found_by(self, rows: NDArray[Any]) -> Any:
+        peer = self._peer()
         return fit_checked(peer, rows) if len(rows) > 1 else peer.fit(rows)
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:

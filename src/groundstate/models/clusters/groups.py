@@ -51,11 +51,11 @@ class GroupClusterer(GivenDistances, EnergyClusterer):
         index = _repeated(weight, len(x))
         if weight is not None:
             X = X[index][:, index] if self._is_square else X[index]
-        return self._found_by(self._peer(), X), index
+        return self._found_by(X), index
 
-    def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
+    def _found_by(self, rows: NDArray[Any]) -> Any:
         """scikit-learn's estimator, fitted."""
-        return peer.fit(self._seen(rows))
+        return self._peer().fit(self._seen(rows))
 
     def _seen(self, rows: NDArray[Any]) -> Any:
         """Rows or distances as scikit-learn takes them."""

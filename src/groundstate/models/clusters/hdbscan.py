@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.density_tree import density_tree, tree_to_labels
 from groundstate.compute.foreign.sklearn import safe_indexing
 from groundstate.energy.neighbors.memory import Memory
 from groundstate.learn.solvers.latent.groups import KeepGroups
@@ -189,6 +191,21 @@ class HDBSCAN(GroupClusterer):
     def _peer(self) -> Any:
         return super()._peer().set_params(copy=True)
 
+    def _found_by(self, rows: NDArray[Any]) -> Any:
+        least = self.min_samples or self.min_cluster_size
+        plain = self.metric == "euclidean" and self.algorithm != "brute" and not self.store_centers
+        if not plain or not 2 <= len(rows) >= least:
+            return super()._found_by(rows)
+        table = np.ascontiguousarray(rows, np.float64)
+        tree, core = density_tree(table, least, self.alpha, self.leaf_size)
+        label, inside = tree_to_labels(
+            tree, self.min_cluster_size, self.cluster_selection_method, self.allow_single_cluster,
+            self.cluster_selection_epsilon, self.max_cluster_size,
+        )  # fmt: skip
+        return SimpleNamespace(
+            labels_=label, probabilities_=inside, _single_linkage_tree_=tree, core=core
+        )
+
     def _grouped(self, X: NDArray[Any], x: Tensor, weight: Tensor | None) -> tuple[Any, Any]:
         found, index = super()._grouped(X, x, weight)
         _by_size(found, X[index])
@@ -197,15 +214,7 @@ class HDBSCAN(GroupClusterer):
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         label = found.labels_
         inside = label >= 0
-        rows = x[torch.from_numpy(index)]
-        if self._is_square:
-            rows = rows[:, torch.from_numpy(index)]
-        memory = Memory(rows.shape[1], 1, **self._memory()).to(x.dtype)
-        memory.keep(rows, None)
-        near = min(self.min_samples or self.min_cluster_size, len(rows))
-        core = (
-            lowest(memory.every(rows), near) if self._is_square else memory.nearest(rows, near)
-        )[0][:, -1].numpy()
+        core = found.core if hasattr(found, "core") else self._core(x, torch.from_numpy(index))
         reach = np.full(max(1, int(label.max(initial=-1)) + 1), float(core.max()))
         for z in range(label.max(initial=-1) + 1):
             reach[z] = core[label == z].max()
@@ -215,6 +224,15 @@ class HDBSCAN(GroupClusterer):
             torch.from_numpy(core[inside]),
             torch.from_numpy(reach),
         )
+
+    def _core(self, x: Tensor, index: Tensor) -> NDArray[Any]:
+        """Distances of rows to their nearest that count, ``(m,)``."""
+        rows = x[index][:, index] if self._is_square else x[index]
+        memory = Memory(rows.shape[1], 1, **self._memory()).to(x.dtype)
+        memory.keep(rows, None)
+        near = min(self.min_samples or self.min_cluster_size, len(rows))
+        found = lowest(memory.every(rows), near) if self._is_square else memory.nearest(rows, near)
+        return np.asarray(found[0][:, -1])
 
     def _learned(self, energy: Any) -> dict[str, Any]:
         found, index = self._found
