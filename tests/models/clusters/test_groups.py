@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances
 
 from groundstate import DBSCAN, HDBSCAN, AgglomerativeClustering
 from groundstate.energy.latent.linkage import LinkageEnergy
-from groundstate.errors import DataError, Unsupported
+from groundstate.errors import DataError
 
 X = np.r_[
     make_moons(120, noise=0.07, random_state=0)[0],
@@ -134,15 +134,9 @@ def test_halves_count_for_density_alone() -> None:
 
 
 def test_refusals() -> None:
-    from scipy.sparse import csr_matrix
-
-    with pytest.raises(DataError, match="needs all distances, got a sparse matrix"):
-        DBSCAN(metric="precomputed").fit(csr_matrix(np.eye(3)))
     for model in (DBSCAN(metric="precomputed"), HDBSCAN(metric="precomputed")):
-        with pytest.raises(DataError, match=r"a square matrix, got shape \(5, 2\)"):
+        with pytest.raises(DataError, match=r"must be square, .* got shape \(5, 2\)"):
             model.fit(X[:5])
-    with pytest.raises(Unsupported, match="metric='precomputed'"):
-        AgglomerativeClustering(metric=pairwise_distances, linkage="single").fit(X)
     with pytest.raises(ValueError, match="'eps' parameter"):
         DBSCAN(eps=-1.0).fit(X)
 

@@ -193,7 +193,7 @@ def test_new_rows_of_a_spectral_embedding_go_beside_their_twins() -> None:
     assert np.abs(moved).max() < 0.1 * model.embedding_.std()
     with pytest.warns(Unreliable, match="not fully connected"):
         SpectralEmbedding(n_neighbors=3).fit(np.concatenate([ROLL[:50], ROLL[:50] + 1000]))
-    with pytest.raises(ValueError, match="square matrix"):
+    with pytest.raises(ValueError, match="must be square"):
         SpectralEmbedding(affinity="precomputed").fit(ROLL)
     with pytest.raises(ValueError, match="n_neighbors = 600"):
         SpectralEmbedding(n_neighbors=600).fit(ROLL)

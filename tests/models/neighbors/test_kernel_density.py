@@ -38,8 +38,26 @@ def test_other_metrics_are_scikit_learns_and_not_normalised(metric: str) -> None
     theirs = Peer(bandwidth=0.8, metric=metric).fit(X)
     np.testing.assert_allclose(ours.score_samples(Q), theirs.score_samples(Q), rtol=1e-9)
     assert ours.log_prob_kind_ == "unnormalised"
-    with pytest.raises(Unsupported, match="metric"):
-        ours.sample(2)
+    with pytest.raises(
+        Unsupported, match="draws around rows are not defined for metric='canberra'"
+    ):
+        KernelDensity(0.8, metric="canberra").fit(X).sample(2)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat", "epanechnikov"])
+@pytest.mark.parametrize(
+    "metric", [{"metric": "manhattan"}, {"metric": "chebyshev"}, {"metric_params": {"p": 3}}]
+)
+def test_draws_of_other_norms_have_their_density(kernel: str, metric: dict[str, Any]) -> None:
+    model = KernelDensity(1.0, kernel=kernel, **({"metric": "minkowski"} | metric))
+    drawn = np.asarray(model.fit([[0.0, 0.0]]).sample(40_000, random_state=0))
+    side = np.linspace(-7, 7, 701) if kernel == "gaussian" else np.linspace(-1, 1, 501)
+    grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
+    weight = np.exp(model.score_samples(grid))
+    for moment in (lambda x: x[:, 0] ** 2, lambda x: (x[:, 0] * x[:, 1]) ** 2):
+        values = moment(drawn)
+        error = values.std() / np.sqrt(len(values))
+        assert abs(values.mean() - np.average(moment(grid), weights=weight)) < 4.5 * error + 2e-3
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

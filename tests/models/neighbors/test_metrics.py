@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 import groundstate
 from groundstate import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
 from groundstate.energy.neighbors.memory import Memory
-from groundstate.errors import DataError, Unsupported
+from groundstate.errors import DataError
 
 rng = np.random.default_rng(0)
 A, Q = rng.normal(size=(80, 4)), rng.normal(size=(20, 4))
@@ -101,8 +101,6 @@ def test_given_distances(tmp_path: Path) -> None:
         KNeighborsClassifier(metric="precomputed").fit(asked, y[:20])
     with pytest.raises(DataError, match="Negative values"):
         KNeighborsClassifier(metric="precomputed").fit(-own, y)
-    with pytest.raises(Unsupported, match="dense one"):
-        KNeighborsClassifier(metric="precomputed").fit(csr_matrix(own), y)
 
 
 def test_sparse_rows_are_rows() -> None:

@@ -10,7 +10,12 @@ from sklearn.datasets import load_diabetes, load_iris, load_wine, make_moons
 from sklearn.preprocessing import scale
 
 import groundstate
-from groundstate import KNeighborsClassifier, RadiusNeighborsClassifier, RadiusNeighborsRegressor
+from groundstate import (
+    KNeighborsClassifier,
+    NearestNeighbors,
+    RadiusNeighborsClassifier,
+    RadiusNeighborsRegressor,
+)
 from groundstate.errors import Unsupported
 
 IRIS, WINE = load_iris(return_X_y=True), load_wine(return_X_y=True)
@@ -149,3 +154,20 @@ def test_bad_input_is_named() -> None:
         RadiusNeighborsClassifier(outlier_label=[0, 1]).fit(X, y)
     with pytest.raises(Unsupported, match="metric"):
         RadiusNeighborsRegressor(metric="furlong").fit(X, y)
+
+
+def test_a_radius_for_each_query() -> None:
+    X, _ = MOONS
+    ours, peer = NearestNeighbors().fit(X), peers.NearestNeighbors().fit(X)
+    radius = np.linspace(0, 1, 9)
+    for rows in (X[:9], X):
+        r = np.resize(radius, len(rows))
+        mine = ours.radius_neighbors(rows, r, sort_results=True)
+        theirs = peer.radius_neighbors(rows, r, sort_results=True)
+        for one, other in zip(mine[1], theirs[1], strict=True):
+            np.testing.assert_array_equal(one, other)
+    own = ours.radius_neighbors(radius=np.resize(radius, len(X)))[1]
+    for i, near in enumerate(own):
+        assert i not in near and len(near) == len(theirs[1][i]) - 1
+    with pytest.raises(ValueError, match="or 9 of them, one a query"):
+        ours.radius_neighbors(X[:9], radius[:3])

@@ -118,7 +118,7 @@ class LinkageEnergy(Energy):
             near = (
                 e.argmin(1) if self.k else torch.zeros(len(x), dtype=torch.int64, device=e.device)
             )
-            away = 0.5 * self.reach.double().square()[near] + 0.0 * x.sum(1).double()
+            away = 0.5 * self.reach.double().square()[near] + self.memory.nothing(x).double()
             e = torch.cat([e, away[:, None]], 1)
         return e.to(x.dtype)
 

@@ -212,12 +212,13 @@ class KernelDensityEnergy(Energy):
 
     def around(self, at: Tensor, generator: torch.Generator, wide: float = 1.0) -> Tensor:
         """Draws of the kernel around rows of these numbers, ``(m, d)``."""
-        if not self.is_euclidean:
+        p = power_of(self.metric, self.p)
+        if p is None:
             raise Unsupported(f"draws around rows are not defined for metric={self.metric!r}")
         out = self.kept[at].clone()
         real = [j for j in range(self.d) if not self.levels[j]]
         if real:
-            noise = draw_radial(self.kernel, len(at), len(real), generator)
+            noise = draw_radial(self.kernel, len(at), len(real), generator, p)
             out[:, real] += (wide * self.bandwidth.double() * noise.to(out.device)).to(out)
         for j, k in enumerate(self.levels):
             if k > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.errors import DataError
-from groundstate.math.distances.dissimilarities import TABLES, table
+from groundstate.math.distances.dissimilarities import TABLES, OfTable, table
 from groundstate.math.distances.euclidean import (
     CELLS,
     inverse_root,
@@ -19,6 +20,7 @@ from groundstate.math.distances.euclidean import (
     lowest,
     pairwise,
     power_of,
+    reached,
     smallest,
     unit_rows,
 )
@@ -138,7 +140,7 @@ class Memory(nn.Module):
         if self.metric in TABLES or self.metric == "precomputed":
             step = max(1, CELLS // max(1, len(self.rows)))
             parts = [lowest(self.every(part), k) for part in x.detach().split(step)]
-            return torch.cat([a for a, _ in parts]), torch.cat([b for _, b in parts])
+            return reached(torch.cat([a for a, _ in parts])), torch.cat([b for _, b in parts])
         power = power_of(self.metric, self.p)
         if power not in (None, 2.0):
             return smallest(self._placed(x), self._placed(self.rows), k, power)
@@ -157,7 +159,7 @@ class Memory(nn.Module):
                 return within(self._placed(x), self._placed(self.rows), radius)
             search = self._searched()
             return within(self._placed(x), torch.from_numpy(search.rows), radius, search)
-        return within_by(self.every, x, len(self.rows), radius)
+        return within_by(self.every, x, len(self.rows), min(radius, sys.float_info.max))
 
     def _searched(self) -> NearestRows:
         if self._search is None:
@@ -171,6 +173,12 @@ class Memory(nn.Module):
         if len(self.root):
             return x.detach().double() @ self.root.double()
         return x.detach()
+
+    def nothing(self, x: Tensor) -> Tensor:
+        """Zeros ``(B,)`` with a gradient in x, which is zero; NaN of rows without a place."""
+        if self.metric == "precomputed":  # infinitely far apart are rows that a graph does not join
+            x = torch.where(x.isinf(), 0.0, x)
+        return 0.0 * x.sum(1)
 
     def measured(self, x: Tensor, index: Tensor) -> Tensor:
         """Distances to given rows ``(B, m)``, float64 and differentiable in x."""
@@ -200,6 +208,8 @@ class Memory(nn.Module):
 
     def every(self, x: Tensor) -> Tensor:
         """Distances to all rows ``(B, n)``, float64 and differentiable in x."""
+        if isinstance(self.metric, OfTable):
+            return self.metric.table(x, self.rows)
         if callable(self.metric):
             index = torch.arange(len(self.rows), device=x.device)
             return self.measured(x, index.expand(len(x), -1))

@@ -9,11 +9,34 @@ two and :math:`c` in none, of :math:`d = a + b + c`: Jaccard is :math:`b/(a+b)`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 CELLS = 2**22  # numbers of one block of differences
+
+
+@dataclass(frozen=True)
+class OfTable:
+    """A metric as a function of a table of rows, which gives the distances of all pairs.
+
+    >>> gaps = OfTable(lambda rows: abs(rows - rows.T))
+    >>> gaps.table(torch.tensor([[0.0]]), torch.tensor([[1.0], [3.0]])).tolist(), gaps([0.0], [2.0])
+    ([[1.0, 3.0]], 2.0)
+    """
+
+    distances: Callable[[Any], Any]
+
+    def __call__(self, a: Any, b: Any) -> float:
+        return float(self.distances(np.stack([a, b]))[0, 1])
+
+    def table(self, x: Tensor, z: Tensor) -> Tensor:
+        rows = torch.cat([x, z]).detach().cpu().numpy()
+        found = np.asarray(self.distances(rows), np.float64)[: len(x), len(x) :]
+        return torch.from_numpy(found).to(x.device)
 
 
 def _ratio(top: Tensor, bottom: Tensor) -> Tensor:

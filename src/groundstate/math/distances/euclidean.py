@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.errors import Unsupported
+from groundstate.errors import DataError, Unsupported
 from groundstate.math.distances.dissimilarities import TABLES
 
 POWERS = {"euclidean": 2.0, "l2": 2.0, "manhattan": 1.0, "cityblock": 1.0, "l1": 1.0,
@@ -89,6 +89,18 @@ def lowest(distance: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     value, index = distance.sort(dim=1, stable=True)
     return value[:, :k], index[:, :k]
+
+
+def reached(distance: Tensor) -> Tensor:
+    """Given distances to the k nearest rows, refused where a graph holds fewer than k of a row."""
+    count = distance.isfinite().sum(1)
+    if len(count) and int(count.min()) < distance.shape[1]:
+        raise DataError(
+            f"{distance.shape[1]} neighbors are required for all samples, but some samples have only "
+            f"{int(count.min())} neighbors in the precomputed graph; ask for fewer neighbors, or make "
+            "the graph with more"
+        )
+    return distance
 
 
 def unit_rows(x: Tensor) -> Tensor:

@@ -68,8 +68,10 @@ def _cosine_moment(n: int) -> float:
     return float(0.5 * weights @ (r**n * np.cos(0.5 * math.pi * r)))
 
 
-def draw_radial(kernel: KernelName, n: int, d: int, generator: torch.Generator) -> Tensor:
-    """Independent draws of K, ``(n, d)`` in double precision.
+def draw_radial(
+    kernel: KernelName, n: int, d: int, generator: torch.Generator, p: float = 2.0
+) -> Tensor:
+    r"""Independent draws of K, ``(n, d)`` in double precision; of :math:`k(\|x\|_p)` for other norms.
 
     >>> x = draw_radial("tophat", 1000, 2, torch.Generator().manual_seed(0))
     >>> bool((x.norm(dim=1) < 1).all())
@@ -77,15 +79,29 @@ def draw_radial(kernel: KernelName, n: int, d: int, generator: torch.Generator) 
     """
     device = generator.device
     noise = torch.randn(n, d, generator=generator, device=device, dtype=torch.float64)
-    if kernel == "gaussian":
+    if kernel == "gaussian" and p == 2.0:
         return noise
-    way = noise / noise.norm(dim=1, keepdim=True).clamp_min(1e-300)
+    way = _ways(noise, p, generator)
+    if kernel == "gaussian":
+        return way * noise.norm(dim=1, keepdim=True)
     u = torch.rand(n, generator=generator, device=device, dtype=torch.float64)
     if kernel == "tophat":
         return way * u.pow(1 / d)[:, None]
     table, radii = _distribution(kernel, d)
     r = np.interp(u.cpu().numpy(), table, radii)
     return way * torch.from_numpy(r).to(device)[:, None]
+
+
+def _ways(noise: Tensor, p: float, generator: torch.Generator) -> Tensor:
+    r"""Points of the sphere :math:`\|x\|_p = 1`, as draws of :math:`k(\|x\|_p)` lie on it: those of
+    :math:`e^{-\|x\|_p^p}` brought to length one.
+    """
+    if math.isinf(p):
+        noise = 2 * torch.rand(noise.shape, generator=generator, device=noise.device).double() - 1
+    elif p != 2.0:
+        size = torch._standard_gamma(torch.full_like(noise, 1 / p), generator=generator)
+        noise = noise.sign() * size.pow(1 / p)
+    return noise / torch.linalg.vector_norm(noise, p, dim=1, keepdim=True).clamp_min(1e-300)
 
 
 def _distribution(kernel: KernelName, d: int) -> tuple[np.ndarray, np.ndarray]:

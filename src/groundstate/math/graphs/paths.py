@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from groundstate.compute.tiles import over_slices
+from groundstate.errors import DataError
 from groundstate.math.neighbors.pairwise import pairwise
 
 METHODS = ("auto", "dijkstra", "floyd_warshall")
@@ -182,6 +183,11 @@ def connect(graph: Any, X: Any, *, metric: Any = "euclidean", metric_params: Any
                 table = rows[np.ix_(own, others)]
                 at = np.unravel_index(table.argmin(), table.shape)
                 i, j, d = own[at[0]], others[at[1]], float(table[at])
+                if np.isinf(d):
+                    raise DataError(
+                        f"the graph has {parts} parts, between which no distance was given; make the "
+                        "graph with more neighbors, or pass all distances"
+                    )
             else:
                 found: Any = pairwise(
                     rows[own], rows[others], metric=metric, metric_params=metric_params,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.math.arrays import as_tensor
+from groundstate.math.distances.euclidean import lowest, reached
 from groundstate.math.neighbors.pairwise import EUCLIDEAN, _named, _placed, pairwise
 from groundstate.math.neighbors.radius import within, within_by
 
@@ -29,7 +30,7 @@ def neighbors_graph(
 
     Parameters
     ----------
-    X : rows ``(n, d)``; distances ``(n, n)`` for ``metric="precomputed"``
+    X : rows ``(n, d)``; distances ``(n, n)`` for ``metric="precomputed"``, infinite where unknown
     n_neighbors : edges to so many nearest rows; this or ``radius``
     radius : edges to all rows at most this far away
     symmetrize : "union" keeps an edge that either end wants, "mutual" one that both want, "none" the
@@ -50,7 +51,7 @@ def neighbors_graph(
     >>> neighbors_graph([[0.0], [1.0], [5.0]], n_neighbors=1).toarray().tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
-    rows = as_tensor(X, "X").detach()
+    rows = as_tensor(X, "X", finite=metric != "precomputed").detach()
     if rows.ndim != 2:
         raise ValueError(f"X must be a table (n, d), got shape {tuple(rows.shape)}")
     if (n_neighbors is None) == (radius is None):
@@ -94,9 +95,14 @@ def nearest_others(
     >>> nearest_others(torch.tensor([[0.0], [1.0], [5.0]]), 1)[1].tolist()
     [[1], [0], [1]]
     """
-    distance, index = pairwise(
-        rows, metric=metric, metric_params=metric_params, reduce="topk", k=k + 1
-    )
+    if metric == "precomputed":
+        parts = [lowest(part, k + 1) for part in rows.split(max(1, CELLS // max(1, len(rows))))]
+        distance = reached(torch.cat([near for near, _ in parts]))
+        index = torch.cat([at for _, at in parts])
+    else:
+        distance, index = pairwise(
+            rows, metric=metric, metric_params=metric_params, reduce="topk", k=k + 1
+        )
     itself = index == torch.arange(len(rows), device=rows.device)[:, None]
     # among many equal rows it may be missing: the last goes instead
     order = itself.int().argsort(dim=1, stable=True)[:, :k]

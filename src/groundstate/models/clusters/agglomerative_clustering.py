@@ -10,10 +10,9 @@ from sklearn.cluster import AgglomerativeClustering as ScikitAgglomerative
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import fit_checked
-from groundstate.errors import Unsupported
 from groundstate.learn.solvers.latent.groups import KeepGroups
+from groundstate.math.distances.dissimilarities import OfTable
 from groundstate.models import settings
-from groundstate.models.base import Plan
 from groundstate.models.clusters.groups import GroupClusterer
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -39,8 +38,9 @@ class AgglomerativeClustering(GroupClusterer):
     ----------
     n_clusters : int or None, default=2
         None with ``distance_threshold``.
-    metric : str, default="euclidean"
-        "euclidean" for "ward"; "precomputed" takes the matrix of distances as X.
+    metric : str or callable, default="euclidean"
+        "euclidean" for "ward"; "precomputed" takes the matrix of distances as X; a callable makes
+        that matrix from a table of rows.
     memory : str or joblib.Memory, default=None
         Where the tree is kept between fits.
     connectivity : (n_samples, n_samples) matrix or callable, default=None
@@ -83,6 +83,7 @@ class AgglomerativeClustering(GroupClusterer):
     )
     _algorithm: ClassVar[Any] = ScikitAgglomerative
     _noise: ClassVar[bool] = False
+    _needs_all_pairs: ClassVar[bool] = True
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks", "memory", "connectivity")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScikitAgglomerative._parameter_constraints
@@ -109,17 +110,11 @@ class AgglomerativeClustering(GroupClusterer):
 
     def _memory(self) -> dict[str, Any]:
         if callable(self.metric):
-            raise Unsupported(
-                "a function makes the distances of all rows, and a new row has none; pass them as X, "
-                "with metric='precomputed'"
-            )
+            return {"metric": OfTable(self.metric)}
         return {"metric": NAMES.get(self.metric, self.metric)}
 
-    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        self._memory()  # refuses before the work
-        return super()._build(X, y, weight)
-
-    def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
+    def _found_by(self, rows: NDArray[Any]) -> Any:
+        peer = self._peer()
         return fit_checked(peer, rows) if len(rows) > 1 else peer.fit(rows)
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:

@@ -40,7 +40,7 @@ class DBSCAN(GroupClusterer):
     min_samples : int, default=5
         Weight within ``eps`` that makes a row a core row.
     metric : str or callable, default="euclidean"
-        "precomputed" takes the matrix of distances as X.
+        "precomputed" takes the matrix of distances as X, or a sparse one of those up to ``eps``.
     metric_params : dict, default=None
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         How neighbours are found.
@@ -104,7 +104,7 @@ class DBSCAN(GroupClusterer):
             X, w = (X[index][:, index] if self._is_square else X[index]), w[index]
         if self.metric == "euclidean" and self.algorithm == "auto" and X.shape[1] <= DEEP:
             return dense_groups(X, w, self.eps, self.min_samples), index
-        return self._peer().fit(X, sample_weight=w), index
+        return self._peer().fit(self._seen(X), sample_weight=w), index
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         core = found.core_sample_indices_

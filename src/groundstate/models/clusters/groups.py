@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.utils import Tags
 from torch import Tensor
 
 from groundstate.compute.thread_policy import answering
@@ -19,11 +17,11 @@ from groundstate.learn import Naive
 from groundstate.learn.solvers.latent.groups import KeepGroups
 from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import memory_of
+from groundstate.models.distances import GivenDistances, memory_of, without_gaps
 from groundstate.models.roles import EnergyClusterer
 
 
-class GroupClusterer(EnergyClusterer):
+class GroupClusterer(GivenDistances, EnergyClusterer):
     r"""Groups of rows, and :math:`e(x, z) = \tfrac12 D(x, G_z)^2` for one more.
 
     Attributes
@@ -33,36 +31,11 @@ class GroupClusterer(EnergyClusterer):
     """
 
     _runs_on: Any = "answers"
-    _accept_sparse: ClassVar[bool | str] = "dense"
     _algorithm: ClassVar[Any]  # scikit-learn's class
     _noise: ClassVar[bool] = True
-    metric: Any
     labels_: Any
     _found: Any  # scikit-learn's answer and the rows it is about, during a fit
     _rows_now: Tensor
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_square
-        return tags
-
-    @property
-    def _is_square(self) -> bool:
-        return isinstance(self.metric, str) and self.metric == "precomputed"
-
-    def _checked(self, X: Any, y: Any) -> Any:
-        if self._is_square and issparse(X):
-            raise DataError(
-                "metric='precomputed' needs all distances, got a sparse matrix; pass X.toarray() "
-                "if every pair is in it, or the rows themselves"
-            )
-        rows, *rest = super()._checked(X, y)
-        if self._is_square and rows.shape[0] != rows.shape[1]:
-            raise DataError(
-                "metric='precomputed' needs the distances between all rows, a square matrix, got "
-                f"shape {tuple(rows.shape)}"
-            )
-        return rows, *rest
 
     def _peer(self) -> Any:
         """scikit-learn's estimator with these parameters."""
@@ -78,11 +51,15 @@ class GroupClusterer(EnergyClusterer):
         index = _repeated(weight, len(x))
         if weight is not None:
             X = X[index][:, index] if self._is_square else X[index]
-        return self._found_by(self._peer(), X), index
+        return self._found_by(X), index
 
-    def _found_by(self, peer: Any, rows: NDArray[Any]) -> Any:
+    def _found_by(self, rows: NDArray[Any]) -> Any:
         """scikit-learn's estimator, fitted."""
-        return peer.fit(rows)
+        return self._peer().fit(self._seen(rows))
+
+    def _seen(self, rows: NDArray[Any]) -> Any:
+        """Rows or distances as scikit-learn takes them."""
+        return without_gaps(rows) if self._is_square and np.isinf(rows).any() else rows
 
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         """What the energy keeps of the groups."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +15,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.density_tree import density_tree, tree_to_labels
 from groundstate.compute.foreign.sklearn import safe_indexing
 from groundstate.energy.neighbors.memory import Memory
 from groundstate.learn.solvers.latent.groups import KeepGroups
+from groundstate.math.distances.euclidean import lowest
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.clusters.groups import GroupClusterer
+from groundstate.models.distances import without_gaps
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -53,7 +57,8 @@ class HDBSCAN(GroupClusterer):
         Groups nearer than this are not split.
     max_cluster_size : int, default=None
     metric : str or callable, default="euclidean"
-        "precomputed" takes the matrix of distances as X.
+        "precomputed" takes the matrix of distances as X, infinite for pairs that are not joined, or a
+        sparse graph of those that are.
     metric_params : dict, default=None
     alpha : float, default=1.0
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
@@ -94,6 +99,7 @@ class HDBSCAN(GroupClusterer):
     traits = Traits(space={"min_cluster_size": settings.Whole(3, 50, log=True)})
     _store_private: ClassVar[tuple[str, ...]] = ("_levels", "_leaves")
     _allow_infinity: ClassVar[bool] = True
+    _is_graph: bool  # whether X is a sparse graph, during a fit
     _leaves: NDArray[Any]  # the row of each leaf of the tree
     probabilities_: NDArray[Any]
     single_linkage_tree_: NDArray[Any]
@@ -174,8 +180,31 @@ class HDBSCAN(GroupClusterer):
         out[self._leaves] = number[node]
         return out
 
+    def _checked(self, X: Any, y: Any) -> Any:
+        self._is_graph = issparse(X)
+        apart = self._is_square and not self._is_graph and _with_gaps(X)
+        return super()._checked(without_gaps(np.asarray(X, float)) if apart else X, y)
+
+    def _seen(self, rows: NDArray[Any]) -> Any:
+        return super()._seen(rows) if self._is_graph else rows
+
     def _peer(self) -> Any:
         return super()._peer().set_params(copy=True)
+
+    def _found_by(self, rows: NDArray[Any]) -> Any:
+        least = self.min_samples or self.min_cluster_size
+        plain = self.metric == "euclidean" and self.algorithm != "brute" and not self.store_centers
+        if not plain or not 2 <= len(rows) >= least:
+            return super()._found_by(rows)
+        table = np.ascontiguousarray(rows, np.float64)
+        tree, core = density_tree(table, least, self.alpha, self.leaf_size)
+        label, inside = tree_to_labels(
+            tree, self.min_cluster_size, self.cluster_selection_method, self.allow_single_cluster,
+            self.cluster_selection_epsilon, self.max_cluster_size,
+        )  # fmt: skip
+        return SimpleNamespace(
+            labels_=label, probabilities_=inside, _single_linkage_tree_=tree, core=core
+        )
 
     def _grouped(self, X: NDArray[Any], x: Tensor, weight: Tensor | None) -> tuple[Any, Any]:
         found, index = super()._grouped(X, x, weight)
@@ -185,13 +214,7 @@ class HDBSCAN(GroupClusterer):
     def _kept(self, found: Any, x: Tensor, index: Any) -> KeepGroups:
         label = found.labels_
         inside = label >= 0
-        rows = x[torch.from_numpy(index)]
-        if self._is_square:
-            rows = rows[:, torch.from_numpy(index)]
-        memory = Memory(rows.shape[1], 1, **self._memory()).to(x.dtype)
-        memory.keep(rows, None)
-        near = min(self.min_samples or self.min_cluster_size, len(rows))
-        core = memory.nearest(rows, near)[0][:, -1].numpy()
+        core = found.core if hasattr(found, "core") else self._core(x, torch.from_numpy(index))
         reach = np.full(max(1, int(label.max(initial=-1)) + 1), float(core.max()))
         for z in range(label.max(initial=-1) + 1):
             reach[z] = core[label == z].max()
@@ -201,6 +224,15 @@ class HDBSCAN(GroupClusterer):
             torch.from_numpy(core[inside]),
             torch.from_numpy(reach),
         )
+
+    def _core(self, x: Tensor, index: Tensor) -> NDArray[Any]:
+        """Distances of rows to their nearest that count, ``(m,)``."""
+        rows = x[index][:, index] if self._is_square else x[index]
+        memory = Memory(rows.shape[1], 1, **self._memory()).to(x.dtype)
+        memory.keep(rows, None)
+        near = min(self.min_samples or self.min_cluster_size, len(rows))
+        found = lowest(memory.every(rows), near) if self._is_square else memory.nearest(rows, near)
+        return np.asarray(found[0][:, -1])
 
     def _learned(self, energy: Any) -> dict[str, Any]:
         found, index = self._found
@@ -239,6 +271,12 @@ def _without_place(X: Any) -> NDArray[Any] | None:
     if np.isfinite(total).all():
         return None
     return np.where(np.isnan(total), MISSING, np.where(np.isinf(total), INFINITE, 0))
+
+
+def _with_gaps(X: Any) -> bool:
+    """Whether a table of distances has pairs that are not joined."""
+    table = np.asarray(unwrap(X)[0])
+    return table.ndim == 2 and table.dtype.kind == "f" and bool(np.isinf(table).any())
 
 
 def _taken(X: Any, index: NDArray[Any]) -> Any:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from scipy.sparse import issparse
 from sklearn.base import TransformerMixin as SklearnTransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor
@@ -22,10 +20,11 @@ from groundstate.learn.solvers.latent.embedding.common import laid_out, repeated
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.distances import GivenDistances, memory_of
 from groundstate.models.traits import Traits
 
 
-class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
+class EnergyEmbedding(SklearnTransformerMixin, GivenDistances):
     r"""A place :math:`y_i` for each row of one table; a new row goes where its energy is lowest.
 
     Parameters
@@ -47,41 +46,25 @@ class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
         "metric_params": [dict, None],
     }
     traits = Traits(space={"n_components": settings.Whole(1, 3)})
-    _accept_sparse: ClassVar[bool | str] = "dense"
     _places_known_rows: ClassVar[bool] = False  # whether the energy is least at the places of a fit
     _laid: Tensor
     _index: Any  # numbers of the rows that have a place of their own, during a fit
     embedding_: Any
     n_components: int
-    metric: Any
     metric_params: dict[str, Any] | None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_square
         assert tags.transformer_tags is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    @property
-    def _is_square(self) -> bool:
-        """Whether X are the distances between the rows."""
-        return bool(isinstance(self.metric, str) and self.metric == "precomputed")
-
     def _min_rows(self) -> int:
         return 2
 
-    def _checked(self, X: Any, y: Any) -> Any:
-        if self._is_square and issparse(X):
-            raise TypeError(
-                "metric='precomputed' needs all distances, got a sparse matrix, whose zeros could be "
-                "distances or pairs left out; pass X.toarray() if every pair is in it, or the rows "
-                "themselves"
-            )
-        rows, *rest = super()._checked(X, y)
-        if self._is_square:
-            check_distances(rows)
-        return rows, *rest
+    def _checked_distances(self, D: Any, graph: bool) -> None:
+        super()._checked_distances(D, graph)
+        check_distances(D, symmetric=not graph)
 
     def _planned(self, energy: Any, solver: Solver) -> Plan:
         return Plan(energy=energy, rule=Naive(latent="minimise"), solver=solver)
@@ -178,45 +161,11 @@ class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
         return int(self.embedding_.shape[1])
 
 
-def memory_of(metric: Any, metric_params: Any, p: float = 2.0) -> dict[str, Any]:
-    """Arguments of a memory of rows for a metric and its parameters."""
-    extra = dict(metric_params or {})
-    p = extra.pop("p", p)
-    VI = None
-    if metric == "mahalanobis":
-        V = extra.pop("V", None)
-        VI = extra.pop("VI", None)
-        if VI is None and V is None:
-            raise ValueError(
-                "metric 'mahalanobis' needs metric_params={'VI': inverse_covariance} or "
-                "{'V': covariance}"
-            )
-        VI = VI if V is None else np.linalg.inv(np.asarray(V, dtype=np.float64))
-    w = extra.pop("w", None) if metric == "minkowski" else None
-    if callable(metric):
-        chosen, given = metric, extra
-        metric = (lambda a, b: chosen(a, b, **given)) if given else chosen
-    elif extra:
-        raise ValueError(f"metric {metric!r} has no parameter {sorted(extra)[0]!r}")
-    return {"metric": metric, "p": p, "VI": VI, "w": w}
-
-
-def check_distances(D: Any) -> None:
-    """Refuse what cannot be the distances between the rows of a table."""
-    if D.shape[0] != D.shape[1]:
-        raise DataError(
-            f"metric='precomputed' needs the square matrix of distances between all rows, got shape "
-            f"{tuple(D.shape)}"
-        )
+def check_distances(D: Any, symmetric: bool = True) -> None:
+    """Refuse what cannot be the distances between the rows of a table, or those of near rows."""
     table = torch.as_tensor(D)
-    scale = float(table.abs().max())
-    if float(table.min()) < 0:
-        raise DataError(
-            "All distances should be positive, the precomputed distances given as X is not correct: "
-            f"the least is {float(table.min()):g}"
-        )
-    gap = float((table - table.T).abs().max())
-    if gap > 1e-5 * scale:
+    scale = float(torch.where(table.isinf(), 0.0, table).abs().max())
+    if symmetric and (gap := float((table - table.T).abs().max())) > 1e-5 * scale:
         raise DataError(
             f"metric='precomputed' needs symmetric distances, got a pair that differs by {gap:g}; "
             "pass (D + D.T) / 2 if that is meant"

@@ -66,6 +66,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         "add_constant": ["boolean"],
     }
 
+    _needs_all_pairs: ClassVar[bool] = True
+
     def __init__(
         self,
         n_components: int = 2,

@@ -57,6 +57,8 @@ class LandmarkMDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
     }
 
+    _needs_all_pairs: ClassVar[bool] = True
+
     def __init__(
         self,
         n_components: int = 2,

@@ -80,6 +80,8 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         "normalized_stress": ["boolean", StrOptions({"auto"})],
     }
 
+    _needs_all_pairs: ClassVar[bool] = True
+
     def __init__(
         self,
         n_components: int = 2,

@@ -13,16 +13,15 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.latent.embedding.graph_map import LaplacianEnergy
-from groundstate.errors import DataError
 from groundstate.learn.solvers.latent.embedding.graph import LaplacianAxes, graph_of
 from groundstate.models import settings
-from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.base import Plan
+from groundstate.models.distances import GivenDistances
 from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 GIVEN = ("precomputed", "precomputed_nearest_neighbors")
-FAR = 1e6  # times the longest distance: rows that a sparse graph does not join
 
 
 @models.register(family="manifolds", task="representation", role="embedding", auto=False)
@@ -87,7 +86,6 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     traits = Traits(space={"n_neighbors": settings.Whole(4, 60, log=True)})
     _runs_on = "answers"
     _store_private: ClassVar[tuple[str, ...]] = ("_levels", "_order")
-    _accept_sparse: ClassVar[bool | str] = "dense"
     metric = "euclidean"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "affinity": [StrOptions({"nearest_neighbors", "rbf", *GIVEN}), callable],
@@ -121,16 +119,13 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     def _is_square(self) -> bool:
         return isinstance(self.affinity, str) and self.affinity in GIVEN
 
-    def _checked(self, X: Any, y: Any) -> Any:
-        if issparse(X) and self.affinity == GIVEN[1]:
-            X = _with_gaps(X)
-        rows, *rest = EnergyEstimator._checked(self, X, y)
-        if self._is_square and rows.shape[0] != rows.shape[1]:
-            raise DataError(
-                f"affinity={self.affinity!r} needs the square matrix of all pairs of rows, got shape "
-                f"{tuple(rows.shape)}"
-            )
-        return rows, *rest
+    def _checked_distances(self, D: Any, graph: bool) -> None:
+        if self.affinity != "precomputed":
+            GivenDistances._checked_distances(self, D, graph)
+
+    def _densified(self, X: Any) -> Any:
+        weights = self.affinity == "precomputed" and issparse(X)  # no edge is a weight of zero
+        return X.toarray() if weights else super()._densified(X)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         n = len(X) if weight is None else int(weight.sum())
@@ -165,15 +160,3 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         rows, order = energy.memory.rows, self._order
         graph = graph_of(energy, rows[:, energy.memory.column] if self._is_square else rows)
         return graph[order][:, order]
-
-
-def _with_gaps(X: Any) -> Any:
-    """Distances of a sparse graph as a table in which what is not stored is far away."""
-    graph = X.tocoo()
-    far = FAR * (float(graph.data.max()) if graph.nnz else 1.0)
-    table = torch.full(X.shape, far, dtype=torch.float64)
-    table[torch.from_numpy(graph.row).long(), torch.from_numpy(graph.col).long()] = (
-        torch.from_numpy(graph.data).double()
-    )
-    table.fill_diagonal_(0.0)
-    return table.numpy()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +19,7 @@ from groundstate.models.neighbors.search import check_mode
 def radius_neighbors(
     model: Any,
     X: Any = None,
-    radius: float | None = None,
+    radius: Any = None,
     return_distance: bool = True,
     sort_results: bool = False,
 ) -> Any:
@@ -29,7 +29,7 @@ def radius_neighbors(
     ----------
     X : rows to ask about; None asks about the fitted rows, which are then not their own
         neighbours
-    radius : how far; None takes the model's
+    radius : how far, one number or one for each query; None takes the model's
     return_distance : False gives the indices alone
     sort_results : the nearest first; else in the order of the rows
 
@@ -50,7 +50,7 @@ def radius_neighbors(
 def radius_neighbors_graph(
     model: Any,
     X: Any = None,
-    radius: float | None = None,
+    radius: Any = None,
     mode: str = "connectivity",
     sort_results: bool = False,
 ) -> csr_matrix:
@@ -65,31 +65,45 @@ def radius_neighbors_graph(
 
 
 def _found(
-    model: Any, X: Any, radius: float | None, sort_results: bool
+    model: Any, X: Any, radius: Any, sort_results: bool
 ) -> tuple[Ragged, torch.Tensor, Home]:
     check_is_fitted(model, "energy_")
-    r: Any = model.radius if radius is None else radius
-    if not isinstance(r, Real) or not float(r) >= 0:
-        raise ValueError(f"radius must be a number of at least 0, got {r!r}")
     memory: Any = model.energy_.memory
     x, home = (memory.rows, Home()) if X is None else model._rows(X)
+    r = _radii(model.radius if radius is None else radius, len(x))
     with torch.no_grad():
-        found = memory.within(x, float(r))
-    if X is not None and not sort_results:
+        found = memory.within(x, float(r.max()) if len(x) else 0.0)
+    if X is not None and not sort_results and not r.ndim:
         return found, x, home
     query = torch.arange(len(x), device=x.device).repeat_interleave(found.count)
+    kept = torch.ones_like(query, dtype=torch.bool)
     if X is None:
-        other = found.index != query
+        kept = found.index != query
         if len(memory.weight):  # a row of weight above one has a twin
-            other |= memory.weight[found.index] > 1
-        query = query[other]
-        count = torch.bincount(query, minlength=len(x))
-        found = Ragged(count, found.index[other], found.distance[other])
+            kept |= memory.weight[found.index] > 1
+    if r.ndim:
+        kept &= found.distance <= torch.from_numpy(r).to(x.device)[query]
+    query = query[kept]
+    count = torch.bincount(query, minlength=len(x))
+    found = Ragged(count, found.index[kept], found.distance[kept])
     if sort_results:
         order = found.distance.sort(stable=True).indices
         order = order[query[order].sort(stable=True).indices]
         found = Ragged(found.count, found.index[order], found.distance[order])
     return found, x, home
+
+
+def _radii(radius: Any, n: int) -> NDArray[np.float64]:
+    """One radius, or one for each query."""
+    try:
+        r = np.asarray(radius, np.float64)
+    except (TypeError, ValueError):
+        r = np.asarray(np.nan)
+    if r.shape not in ((), (n,)) or not (r >= 0).all():
+        raise ValueError(
+            f"radius must be a number of at least 0, or {n} of them, one a query, got {radius!r}"
+        )
+    return r
 
 
 def _pieces(values: torch.Tensor, ends: list[int], home: Home) -> Any:

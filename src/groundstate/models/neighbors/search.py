@@ -8,20 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.errors import DataError, Unsupported
 from groundstate.models import settings
 from groundstate.models.arrays import Home
-from groundstate.models.base import EnergyEstimator
+from groundstate.models.distances import GivenDistances, memory_of
 from groundstate.models.traits import Cost, Traits
 
 
-class NeighborSearch(EnergyEstimator):
+class NeighborSearch(GivenDistances):
     """Settings, ``kneighbors`` and ``kneighbors_graph``.
 
     Parameters
@@ -40,7 +39,8 @@ class NeighborSearch(EnergyEstimator):
         ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
         "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
         "correlation", "hamming", "jaccard" and other scores of sets, a function of two rows, or
-        "precomputed": X then holds distances to the training rows.
+        "precomputed": X then holds distances to the training rows, of a sparse matrix those to
+        near rows.
     metric_params : dict
         Arguments of the metric; ``{"w": weights}`` weighs the features of "minkowski".
 
@@ -59,7 +59,6 @@ class NeighborSearch(EnergyEstimator):
         },
     )
 
-    _accept_sparse: ClassVar[bool | str] = "dense"
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -91,30 +90,12 @@ class NeighborSearch(EnergyEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
         tags.input_tags.allow_nan = self._allow_nan
         return tags
 
     @property
     def _allow_nan(self) -> bool:  # type: ignore[override]
         return bool(self.metric == "nan_euclidean")
-
-    def _checked(self, X: Any, y: Any) -> Any:
-        if self.metric == "precomputed" and issparse(X):
-            raise Unsupported(
-                "metric='precomputed' needs the distances of all pairs, got a sparse matrix; pass a "
-                "dense one"
-            )
-        rows, *rest = super()._checked(X, y)
-        if self.metric == "precomputed":
-            if rows.shape[0] != rows.shape[1]:
-                raise DataError(
-                    "Precomputed matrix must be square, with the distances between the training "
-                    f"rows, got shape {rows.shape}"
-                )
-            if rows.min() < 0:
-                raise DataError("Negative values in data passed to precomputed distance matrix.")
-        return rows, *rest
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         """Rows to answer; None asks about the fitted rows, which are then not their own neighbours."""
@@ -127,30 +108,11 @@ class NeighborSearch(EnergyEstimator):
 
     def _memory(self) -> dict[str, Any]:
         """Arguments of the energy's memory."""
-        extra = dict(self.metric_params or {})
-        p = extra.pop("p", self.p)
-        metric, VI = self.metric, None
-        if metric == "mahalanobis":
-            VI = _inverse_covariance(extra)
-        elif metric == "seuclidean":
-            if "V" not in extra:
-                raise ValueError("metric 'seuclidean' needs metric_params={'V': variances}")
-            metric, VI = "mahalanobis", np.diag(1.0 / np.asarray(extra.pop("V"), float))
-        w = extra.pop("w", None) if metric == "minkowski" else None
-        if callable(metric):
-            chosen = metric
-            settings = extra
-            metric = (lambda a, b: chosen(a, b, **settings)) if settings else chosen
-        elif extra:
-            raise ValueError(f"metric {metric!r} has no parameter {sorted(extra)[0]!r}")
         tree = self.algorithm in ("kd_tree", "ball_tree")
         return {
+            **memory_of(self.metric, self.metric_params, self.p),
             "n_neighbors": self.n_neighbors,
             "votes": getattr(self, "weights", None) or "uniform",
-            "metric": metric,
-            "p": p,
-            "VI": VI,
-            "w": w,
             "algorithm": "tree" if tree else self.algorithm,
         }
 
@@ -227,16 +189,6 @@ def check_enough(memory: Any, k: int, n: int, own: bool) -> None:
             f"Expected n_neighbors {'<' if own else '<='} n_samples_fit, but n_neighbors = {k}, "
             f"n_samples_fit = {memory.total():g}, n_samples = {n}"
         )
-
-
-def _inverse_covariance(extra: dict[str, Any]) -> Any:
-    """VI of the Mahalanobis metric, taken out of its parameters."""
-    VI, V = extra.pop("VI", None), extra.pop("V", None)
-    if VI is None and V is None:
-        raise ValueError(
-            "metric 'mahalanobis' needs metric_params={'VI': inverse_covariance} or {'V': covariance}"
-        )
-    return VI if V is None else np.linalg.inv(np.asarray(V, dtype=np.float64))
 
 
 def check_mode(mode: str) -> None:

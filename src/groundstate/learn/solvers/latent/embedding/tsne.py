@@ -66,7 +66,13 @@ class NeighborDescent:
             raise DataError(f"perplexity ({energy.perplexity:g}) must be less than n_samples ({n})")
         rows = taken(x, index, square)
         method = self.chosen(n, p, x.device.type, energy.pair.is_cauchy)
-        dense = method == "exact" and n <= DENSE and self.method != "barnes_hut"
+        gaps = square and bool(rows.isinf().any())  # a graph of near rows
+        if gaps and self.method == "exact":
+            raise DataError(
+                "method='exact' needs the distances of all pairs, got a sparse matrix; choose "
+                "method='barnes_hut' or 'auto', or pass the rows"
+            )
+        dense = method == "exact" and n <= DENSE and self.method != "barnes_hut" and not gaps
         i, j, pairs, _ = joint(
             rows, energy.perplexity, *metric_of(energy.memory), sparse=not dense,
             distance_power=energy.distance_power, n_components=p,
