@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import torch
 from common import COLOURS, figure, landscape, regions, scatter
 from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ from groundstate import (
     MixtureModel,
     ProbabilisticPCA,
     SoftKMeans,
+    TableMixture,
 )
 
 BLOBS, _ = make_blobs(150, centers=[[0, 0], [4, 1], [1, 4]], cluster_std=0.9, random_state=0)
@@ -140,6 +142,29 @@ def bayesian_gaussian_mixture() -> Figure:
     return fig
 
 
+def table_mixture() -> Figure:
+    """Held-out rows choose the number of components; real rows beside drawn ones."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 3, 400)
+    numbers = np.array([[0, 0], [4, 1], [1, 4]])[z] + rng.normal(size=(400, 2)) @ [
+        [1, 0.7],
+        [0, 0.6],
+    ]
+    kind = np.where(rng.random(400) < np.array([0.95, 0.1, 0.5])[z], "a", "b")
+    table = pd.DataFrame({"x": numbers[:, 0], "y": numbers[:, 1], "kind": kind})
+    model = TableMixture(random_state=0).fit(table)
+    fig, (left, middle, right) = figure(3)
+    left.plot(list(model.held_out_), list(model.held_out_.values()), marker="o", color=COLOURS[0])
+    left.set(xlabel="components", ylabel="held-out log-likelihood", xscale="log")
+    left.set_xticks(list(model.held_out_), [str(k) for k in model.held_out_])
+    left.minorticks_off()
+    drawn = model.sample(400, random_state=0)
+    for ax, rows, title in ((middle, table, "rows of the table"), (right, drawn, "rows drawn")):
+        ax.scatter(rows["x"], rows["y"], s=8, c=np.array(COLOURS)[(rows["kind"] == "b") * 1])
+        ax.set(title=title, xlim=(-4, 8), ylim=(-4, 8))
+    return fig
+
+
 def mixture_model() -> Figure:
     """Prototypes of bits, and counts."""
     from sklearn.datasets import load_digits
@@ -226,6 +251,7 @@ PICTURES = {
     "KMeans": kmeans,
     "MiniBatchKMeans": mini_batch_kmeans,
     "MixtureModel": mixture_model,
+    "TableMixture": table_mixture,
     "ProbabilisticPCA": probabilistic_pca,
     "SoftKMeans": soft_kmeans,
 }

@@ -198,6 +198,7 @@ if TYPE_CHECKING:
     from groundstate.models.generative.tables.table_generator import (
         TableGenerator as TableGenerator,
     )
+    from groundstate.models.generative.tables.table_mixture import TableMixture as TableMixture
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor

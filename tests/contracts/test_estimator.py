@@ -103,6 +103,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "LinearGaussianBayesianNetwork": {},
     "MarkovRandomField": {"n_bins": 3},
     "SumProductNetwork": {"max_iter": 10, "random_state": 0},
+    "TableMixture": {"n_components": 3, "random_state": 0},
     "HDBSCAN": {},
     "ClassicalMDS": {},
     "ComplementNB": {},

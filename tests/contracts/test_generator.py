@@ -124,6 +124,7 @@ CASES: dict[str, Case] = {
     ),
     "KernelDensity": Case(groundstate.KernelDensity("likelihood"), kind="exact", total=True),
     "MarkovRandomField": Case(groundstate.MarkovRandomField(n_bins=3), kind="exact"),
+    "TableMixture": Case(groundstate.TableMixture(random_state=0), kind="exact"),
     "SumProductNetwork": Case(
         groundstate.SumProductNetwork(max_iter=10, random_state=0), kind="exact"
     ),

@@ -40,6 +40,7 @@ from groundstate.energy.graphical.linear_gaussian_network import LinearGaussianN
 from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
 from groundstate.energy.kernels.gaussian_process.iterative import IterativeProcessEnergy
 from groundstate.energy.kernels.squared import KernelSquaredEnergy
+from groundstate.energy.latent.table_mixture import TableMixtureEnergy
 from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
@@ -188,6 +189,7 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
         ByClassEnergy([LinearGaussianNetworkEnergy([[], [0], [0]]) for _ in range(3)]), NLL(over="x"),
         {"x": X, "y": torch.eye(3).double()[Y]}, None,
     ),
+    "columns of any kind": (TableMixtureEnergy(2, [0, 0, 0]), NLL(over="x"), {"x": X}, None),
     "bits": (BilinearEnergy(3, 2), PersistentCD(n_chains=8), {"x": (X > 0).double()}, None),
 }  # fmt: skip
 PAIRS = [(s, p) for s in solvers.names() for p in PROBLEMS]

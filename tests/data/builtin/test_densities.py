@@ -112,6 +112,13 @@ def test_captions_and_pairs() -> None:
         colour, shape = captions[i].split()[1:]
         assert (colours[factors[i, 0]], data.SHAPES[factors[i, 1]]) == (colour, shape)
         assert images[i].sum((1, 2)).argmax() == colours.index(colour)
+    images, captions, factors = data.make_captions(60, colours=("pink", "cyan"), random_state=0)
+    assert set(factors[:, 0].tolist()) == {0, 1}
+    assert {c.split()[1] for c in captions} == {"pink", "cyan"}
+    pink = images[factors[:, 0] == 0].sum((0, 2, 3))
+    np.testing.assert_allclose(pink / pink.sum(), np.array([1.0, 0.3, 0.9]) / 2.2, rtol=1e-4)
+    with pytest.raises(ValueError, match="yellow, pink, cyan, got \\['mauve'\\]"):
+        data.make_captions(5, colours=["mauve"])
     a, b, y = data.make_edge_pairs(200, random_state=0)
     assert set(y.tolist()) == {0, 1, 2}
     edge = a > 0.9

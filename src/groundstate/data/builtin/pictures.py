@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from groundstate.data.builtin.shapes import SHAPES
 from groundstate.data.builtin.toys import F64, _rng
 
 F32 = NDArray[np.float32]
-COLOURS = {"red": (1.0, 0.1, 0.1), "green": (0.1, 0.8, 0.1), "blue": (0.2, 0.3, 1.0)}
+COLOURS = {
+    "red": (1.0, 0.1, 0.1), "green": (0.1, 0.8, 0.1), "blue": (0.2, 0.3, 1.0),
+    "yellow": (1.0, 0.9, 0.1), "pink": (1.0, 0.3, 0.9), "cyan": (0.1, 0.9, 0.9),
+}  # fmt: skip
 FACTORS = ("row", "column", "size", "angle")
 
 
@@ -78,15 +82,26 @@ def make_edge_pairs(
 
 
 def make_captions(
-    n_samples: int = 1000, side: int = 16, *, random_state: RandomState = None
+    n_samples: int = 1000,
+    side: int = 16,
+    *,
+    colours: Sequence[str] = ("red", "green", "blue"),
+    random_state: RandomState = None,
 ) -> tuple[F32, list[str], NDArray[np.int64]]:
     """Pictures of one coloured shape with a caption, such as "a red circle".
+
+    Parameters
+    ----------
+    n_samples : pictures
+    side : pixels
+    colours : names, of "red", "green", "blue", "yellow", "pink" and "cyan"
+    random_state : source of the draws
 
     Returns
     -------
     images : (n, 3, side, side) float32 in [0, 1]
     captions : list of n strings
-    factors : (n, 2) array, numbers of the colour (``COLOURS``) and of the shape (``SHAPES``)
+    factors : (n, 2) array, numbers of the colour (in ``colours``) and of the shape (``SHAPES``)
 
     Examples
     --------
@@ -94,13 +109,16 @@ def make_captions(
     >>> images.shape, captions[0].split()[0]
     ((3, 3, 16, 16), 'a')
     """
+    names = list(colours)
+    unknown = [name for name in names if name not in COLOURS]
+    if unknown or not names:
+        raise ValueError(f"colours names some of {', '.join(COLOURS)}, got {names}")
     rng = _rng(random_state, "captions", n_samples)
     factors = np.column_stack([
-        rng.integers(0, len(COLOURS), n_samples), rng.integers(0, len(SHAPES), n_samples),
+        rng.integers(0, len(names), n_samples), rng.integers(0, len(SHAPES), n_samples),
     ])  # fmt: skip
     mask = _filled(_distances(rng, factors[:, 1], _sides(side)))
-    colour = np.array(list(COLOURS.values()), np.float32)[factors[:, 0]]
-    names = list(COLOURS)
+    colour = np.array([COLOURS[name] for name in names], np.float32)[factors[:, 0]]
     captions = [f"a {names[c]} {SHAPES[s]}" for c, s in factors.tolist()]
     return mask[:, None] * colour[:, :, None, None], captions, factors
 

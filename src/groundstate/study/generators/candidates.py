@@ -13,7 +13,7 @@ from groundstate.errors import DataError
 from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.registry import models as registered
 
-TABLES = ("AutoregressiveDensity", "NormalizingFlow", "VAE")  # of `auto`
+TABLES = ("TableMixture", "AutoregressiveDensity", "NormalizingFlow", "VAE")  # of `auto`
 PICTURES = ("VAE", "DDPM")
 BASELINE = "independent columns"
 
