@@ -123,7 +123,7 @@ def columns(facts: dict[str, Any]) -> str:
 def examples(facts: dict[str, Any]) -> str:
     """Texts that were answered wrong with the highest probability."""
     found = facts.get("examples") or []
-    rows = [(e["text"], e["truth"], f"{e['told']} ({e['probability']:.0%})") for e in found]
+    rows = [(e["text"], e["truth"], f"{e['predicted']} ({e['probability']:.0%})") for e in found]
     return table_of(("text", "is", "taken for"), rows) if rows else ""
 
 

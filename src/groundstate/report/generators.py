@@ -107,7 +107,7 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
         f"<section><h2>Faithful and private?</h2><table>{numbers}</table></section>\n"
         f"<section><h2>What it makes</h2>{shown}</section>\n"
         "<section><h2>Candidates</h2><p>on the rows that chose between them</p><table><tr><th>model</th>"
-        "<th>told from real rows</th><th>Fréchet distance</th><th>log-likelihood</th><th>verdict</th>"
+        "<th>distinguished from real rows</th><th>Fréchet distance</th><th>log-likelihood</th><th>verdict</th>"
         f"<th>learning</th></tr>{rows}</table></section>\n"
         + (f"<section><h2>Notes</h2><ul>{notes}</ul></section>\n" if notes else "")
         + "</main>\n</body>\n</html>\n"

@@ -92,7 +92,7 @@ def texts(found: RowAssessment) -> list[dict[str, Any]]:
     words = rows[order].strings() if len(order) else []
     return [
         {"text": text[:_LETTERS], "truth": str(found.classes[found.truth[i]]),
-         "told": str(found.classes[predicted[i]]), "probability": float(sure[i])}
+         "predicted": str(found.classes[predicted[i]]), "probability": float(sure[i])}
         for i, text in zip(order.tolist(), words, strict=True)
     ]  # fmt: skip
 

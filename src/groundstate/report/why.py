@@ -112,7 +112,7 @@ def _importance(found: dict[str, Any]) -> Picture:
 
     caption = (
         f"Importance on held-out rows with {found['level']:.0%} intervals, over rows and over shuffles. "
-        "Grey ones cannot be told from zero."
+        "Grey ones cannot be distinguished from zero."
     )
     data = {
         "columns": [", ".join(e["columns"]) for e in entries],

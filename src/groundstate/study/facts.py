@@ -222,7 +222,7 @@ def confusion_facts(found: Assessment) -> dict[str, Any]:
 
 
 def variation_facts(moved: dict[str, Any] | None) -> dict[str, Any] | None:
-    """How far the score moves, where seeds that were seen to move it are not said to leave it.
+    """How far the score moves, where seeds that were seen to move it never count as zero.
 
     Parts of a crossed design are estimated as differences and can come out as zero although the
     scores of several seeds on the same rows differ; then their own spread is what is known. The

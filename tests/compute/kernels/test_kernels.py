@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundstate.compute.foreign.numba import event
 from groundstate.compute.kernels import compile_numba
 from groundstate.compute.kernels.compile_numba import inner, outer
 from groundstate.compute.kernels.order_numba import select_by, sort_by
@@ -81,3 +83,30 @@ def test_compiling_for_a_while_is_logged_once(
     caplog.clear()
     compile_numba._njit(lambda n: n)(2)  # of somebody else
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("module", "collects"), [("groundstate.some.one_numba", False), ("of.somebody.else", True)]
+)
+def test_no_garbage_is_collected_while_our_loops_compile(module: str, collects: bool) -> None:
+    def loop(n: int) -> int:
+        return n + 1
+
+    loop.__module__ = module
+    with event.install_listener("numba:compile", _Collecting()) as during:
+        assert compile_numba._njit(loop)(1) == 2
+    assert during.seen == [collects]
+    assert gc.isenabled()
+
+
+class _Collecting(event.Listener):
+    """Whether garbage is collected while something compiles."""
+
+    def __init__(self) -> None:
+        self.seen: list[bool] = []
+
+    def on_start(self, event: Any) -> None:
+        self.seen.append(gc.isenabled())
+
+    def on_end(self, event: Any) -> None:
+        pass

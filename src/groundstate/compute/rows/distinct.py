@@ -32,7 +32,7 @@ def distinct_rows(
     held = np.flatnonzero(w > 0)
     order = held[np.argsort(hashes[held], kind="stable")]
     ordered = hashes[order]
-    begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     return order[begins], np.add.reduceat(w[order], begins)
 
 

@@ -87,7 +87,7 @@ _ALL = (
     ),
     Builtin(
         "regression",
-        "20 columns, 10 of them in a linear law",
+        "20 columns, 10 of them in a linear model",
         _sklearn("regression", "noise", n_features=20),
         1000,
         10.0,

@@ -55,7 +55,7 @@ class DensityAssessment(Displayed):
             parts.append(f"log-likelihood {self.log_likelihood}, bits/dim {self.bits_per_dim}")
             parts.append(f"training minus held-out {self.overfit}")
         if self.lookalike_auc is not None:
-            parts.append(f"told from real rows with AUC {self.lookalike_auc}")
+            parts.append(f"distinguished from real rows with AUC {self.lookalike_auc}")
         if self.memorises:
             parts.append("it repeats training rows")
         return "; ".join(parts)

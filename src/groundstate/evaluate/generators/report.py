@@ -84,7 +84,7 @@ class GeneratorAssessment(Displayed):
         found.append(("MMD²", f"{self.mmd}, p {self.mmd_test.pvalue:.3g}"))
         for name, value in self.precision_recall.intervals.items():
             found.append((name, str(value)))
-        found.append(("told from real rows (accuracy, ½ is best)", str(self.c2st)))
+        found.append(("distinguished from real rows (accuracy, ½ is best)", str(self.c2st)))
         if self.memorisation is not None:
             found.append(("memorisation z (below -3 repeats)", f"{self.memorisation.z:.3g}"))
             share = f"{self.memorisation.copies:.2%}, of new rows {self.memorisation.expected:.2%}"
@@ -111,7 +111,7 @@ def assess_generator(
     """Judge a generator, or rows it made, on real rows it has not seen.
 
     Without labels, overfitting is to repeat the training rows or to give them more likelihood than
-    new ones; underfitting is to be told from real rows.
+    new ones; underfitting is to differ visibly from real rows.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _verdict(
             f"({separability.low:.3g} to {separability.high:.3g}), and MMD has p {test.pvalue:.2g}"
         )
     return "good", (
-        f"generated rows are hardly told from real ones (accuracy {separability.estimate:.3g}, "
+        f"generated rows are hardly distinguished from real ones (accuracy {separability.estimate:.3g}, "
         f"{separability.low:.3g} to {separability.high:.3g})"
     )
 

@@ -184,7 +184,7 @@ def pit(model: Any, X: Any, y: Any) -> PIT:
     ('gaussian', True)
     """
     truth = np.asarray(y, np.float64)
-    found = law_of(model, X)
+    found = predictive_cdf(model, X)
     if found is None:
         return PIT(None, None, math.nan, math.nan, "no uncertainty")
     kind, cdf = found
@@ -194,7 +194,7 @@ def pit(model: Any, X: Any, y: Any) -> PIT:
     return PIT(values, histogram, float(test.statistic), float(test.pvalue), kind)
 
 
-def law_of(model: Any, X: Any) -> tuple[str, Any] | None:
+def predictive_cdf(model: Any, X: Any) -> tuple[str, Any] | None:
     """The kind of a model's predictive distribution and its cumulative function, None for points."""
     from groundstate.evaluate.fitting import gives_std
 

@@ -84,7 +84,7 @@ def _labelled(n: int, key: Key) -> tuple[list[str], Any]:
 
 
 def _pairs(model: MaskedLanguageModel, key: Key) -> float:
-    """Share of pairs of new sentences whose being a pair, or not, is told."""
+    """Share of pairs of new sentences whose being a pair, or not, is predicted."""
     texts, _ = make_topics(NEW, random_state=key)
     first, second = zip(*(text.split(" . ") for text in texts), strict=True)
     follows = model.follows(first, second) > 0.5

@@ -23,7 +23,7 @@ KINDS = ("none", "learned", "sinusoidal", "rope")
 )  # fmt: skip
 def positions(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Without positions an encoder is equivariant to any order of its items, so that which of two
-    marked items came first cannot be told. Added positions expand into four terms, which a common
+    marked items came first cannot be decided. Added positions expand into four terms, which a common
     shift changes; rotations leave :math:`q_i^\top k_j` a function of :math:`j - i`. Learned
     positions end where training ended; scores between sinusoids fall with distance.
 

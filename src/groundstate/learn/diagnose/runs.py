@@ -193,7 +193,7 @@ def _curve(
     gap = (held[-1] - last) / scale if held else math.nan
     rise = (held[-1] - min(held)) / max(abs(min(held)), 1e-12) if held else math.nan
     over = bool(held) and (gap > GAP or rise > RISE) and held[-1] > last
-    # a run that overfits must not be told to train longer
+    # a run that overfits must not be advised to train longer
     found = [f for f in _shape(train, history.stop) if not (over and f.name.endswith("low"))]
     if over:
         what = "the held-out loss rises while the training loss falls"

@@ -54,7 +54,7 @@ def drop_missing(
     """
     if "y" not in data or "y" not in energy.spaces or models_input(rule, energy):
         return data, weight
-    if "y" in energy.missing or not isinstance(data["y"], Tensor):  # e knows what it is not told
+    if "y" in energy.missing or not isinstance(data["y"], Tensor):  # e handles what is missing
         return data, weight
     missing = is_missing(data["y"])
     count = int(missing.sum())

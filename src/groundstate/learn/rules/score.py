@@ -196,7 +196,7 @@ class DenoisingScoreMatching(_ScoreRule):
             eps = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
             shifted[name] = x + sigma.reshape(-1, *(1,) * (x.ndim - 1)) * eps
             noise.append(eps.flatten(1))
-        if "sigma" in energy.context:  # an energy of every noise level is told which one
+        if "sigma" in energy.context:  # an energy of every noise level takes which one it is
             shifted["sigma"] = sigma[:, 0]
         eps = torch.cat(noise, 1)  # (B, D)
         with torch.enable_grad():

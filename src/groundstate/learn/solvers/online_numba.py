@@ -24,6 +24,7 @@ from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     add_row,
     dot_row,
+    inside,
     jit,
     matrix_of,
     rows_of,
@@ -260,7 +261,7 @@ def line_scores(rows: Any, theta: Any, n: int) -> Any:
     return out
 
 
-@jit
+@inside
 def online_epoch(
     rows: Any, y: Any, index: Any, w: Any, place: Any, theta: Any, sums: Any, paid: Any,
     owed: float, t: float, code: int, parameter: float, link: int, k: float, rate: int,

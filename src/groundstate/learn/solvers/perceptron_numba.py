@@ -19,6 +19,7 @@ from groundstate.learn.rules.margins.perceptron import Perceptron
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     Rows,
+    inside,
     jit,
     matrix_of,
     rows_of,
@@ -182,7 +183,7 @@ class _Table:
         return float(wrong) / max(float(self.held.sum()), 1e-300)
 
 
-@jit
+@inside
 def _score(rows: Any, i: int, theta: Any, intercept: bool, score: Any) -> int:
     """Scores −e of all classes; which is the highest, the first of equals."""
     d = theta.shape[1] - 1
@@ -210,7 +211,7 @@ def _wrong(rows: Any, y: Any, w: Any, theta: Any, intercept: bool) -> float:
     return total
 
 
-@jit
+@inside
 def _push(rows: Any, i: int, k: int, by: float, theta: Any, intercept: bool) -> None:
     d = theta.shape[1] - 1
     if len(rows.starts) > 0:

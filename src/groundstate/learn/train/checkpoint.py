@@ -15,8 +15,8 @@ class Checkpoint(Callback):
     A checkpoint holds θ and buffers, the rule's own state, optimiser, schedule, loss scaler,
     generator states, the states of the other callbacks and the place in the epoch; the data order
     is a function of the seed and the epoch. Files are written atomically, so a run killed in the
-    middle of a write continues from the one before. It is told of a step or an epoch after all
-    other callbacks, and never writes θ that is not finite. Of several processes the first writes
+    middle of a write continues from the one before. It is called for a step or an epoch after
+    all other callbacks, and never writes θ that is not finite. Of several processes the first writes
     and all read.
 
     Parameters

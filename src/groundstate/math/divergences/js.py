@@ -62,7 +62,7 @@ def js(
     w = [v / sum(w) for v in w]
     given = [isinstance(p, Distribution) for p in distributions]
     if all(given):
-        return _laws(distributions, w, base, n, random_state, stderr)
+        return _of_distributions(distributions, w, base, n, random_state, stderr)
     if any(given):
         raise Unsupported("js takes tables or torch distributions, not both at once")
     like = next((p for p in distributions if isinstance(p, Tensor)), None)
@@ -86,8 +86,8 @@ def js(
     return out if like is not None else to_numpy(out)
 
 
-def _laws(
-    laws: Sequence[Distribution],
+def _of_distributions(
+    distributions: Sequence[Distribution],
     w: list[float],
     base: float | None,
     n: int,
@@ -96,15 +96,17 @@ def _laws(
 ) -> Tensor | Estimate:
     key = Key.of(random_state)
     values, errors = [], []
-    for k, law in enumerate(laws):
+    for k, p in enumerate(distributions):
         if w[k] == 0:
             continue
-        grid = _grid(law)
-        x = draws(law, n, key.fold(k)) if grid is None else grid[0]
+        grid = _grid(p)
+        x = draws(p, n, key.fold(k)) if grid is None else grid[0]
         logs = [
-            math.log(v) - minus_log(other, x) for v, other in zip(w, laws, strict=True) if v > 0
+            math.log(v) - minus_log(other, x)
+            for v, other in zip(w, distributions, strict=True)
+            if v > 0
         ]
-        each = log_prob(law, x) - torch.logsumexp(torch.stack(logs), 0)
+        each = log_prob(p, x) - torch.logsumexp(torch.stack(logs), 0)
         if grid is None:
             values.append(w[k] * each.mean(0))
             errors.append(w[k] ** 2 * each.var(0) / n)
@@ -116,24 +118,24 @@ def _laws(
     return Estimate(value, spread) if stderr else value
 
 
-def _grid(law: Distribution) -> tuple[Tensor, Tensor] | None:
+def _grid(p: Distribution) -> tuple[Tensor, Tensor] | None:
     """Points and their probabilities for an integral of one variable; None: draw instead."""
-    if law.event_shape or getattr(law.support, "is_discrete", False):
+    if p.event_shape or getattr(p.support, "is_discrete", False):
         return None
-    shape = (-1, *(1,) * len(law.batch_shape))
+    shape = (-1, *(1,) * len(p.batch_shape))
     try:
-        like = law.icdf(torch.tensor(0.5))
+        like = p.icdf(torch.tensor(0.5))
         t, chance = unit_interval(_NODES, like)
-        return law.icdf(t.reshape(shape).expand(-1, *law.batch_shape)), chance.reshape(shape)
+        return p.icdf(t.reshape(shape).expand(-1, *p.batch_shape)), chance.reshape(shape)
     except NotImplementedError:
         pass
-    support = getattr(law.support, "base_constraint", law.support)  # of a mixture
+    support = getattr(p.support, "base_constraint", p.support)  # of a mixture
     if support is not constraints.real:
         return None
     try:
-        mean, scale = law.mean.detach(), law.stddev.detach()
+        mean, scale = p.mean.detach(), p.stddev.detach()
     except NotImplementedError:
         return None
     u, width = real_line(_NODES, mean)
     x = mean + scale * u.reshape(shape)
-    return x, scale * width.reshape(shape) * log_prob(law, x).exp()
+    return x, scale * width.reshape(shape) * log_prob(p, x).exp()

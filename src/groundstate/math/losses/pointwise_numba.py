@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
+from groundstate.compute.kernels.compile_numba import inner, outer
 
 FARTHEST = 230.0  # scores of the log beyond this give means whose variance overflows
 
-_jit = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_jit
+@inner
 def _mean(link: int, k: float, eta: float) -> tuple[float, float]:
     """μ and dμ/dη; numbers of the links as in ``groundstate.math.distributions.links``."""
     if link == 0:
@@ -42,7 +40,7 @@ def _mean(link: int, k: float, eta: float) -> tuple[float, float]:
     return mu, -mu / (k * eta)
 
 
-@_jit
+@inner
 def _loss(family: int, parameter: float, y: float, mu: float) -> tuple[float, float]:
     """Half the deviance up to a constant of y, and V(μ); families as in ``math.families``."""
     if family == 0:
@@ -69,7 +67,7 @@ def _loss(family: int, parameter: float, y: float, mu: float) -> tuple[float, fl
     return mu ** (2.0 - p) / (2.0 - p) - y * mu ** (1.0 - p) / (1.0 - p), mu**p
 
 
-@_jit
+@inner
 def _observed(family: int, parameter: float, y: float, mu: float, expected: float) -> float:
     """The curvature for the log link, where it cannot be negative, or the larger of both."""
     if family == 2:
@@ -87,7 +85,7 @@ def _observed(family: int, parameter: float, y: float, mu: float, expected: floa
     return expected
 
 
-@_jit
+@inner
 def _shape(code: int, parameter: float, eta: float, y: float) -> tuple[float, float, float]:
     """Losses of a residual or of a margin: value, slope, curvature."""
     if code < 15:
@@ -123,7 +121,7 @@ def _shape(code: int, parameter: float, eta: float, y: float) -> tuple[float, fl
     return far * far, -2.0 * s * far, 2.0 if far > 0 else 0.0
 
 
-@_jit
+@inner
 def point(
     code: int, parameter: float, link: int, k: float, eta: float, y: float
 ) -> tuple[float, float, float]:
@@ -148,7 +146,7 @@ def point(
     return value, -(y - mu) * slope / variance, curvature
 
 
-@_jit
+@outer
 def pointwise(
     code: int, parameter: float, link: int, k: float,
     eta: Any, y: Any, w: Any, g: Any, h: Any,

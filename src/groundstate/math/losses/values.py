@@ -14,7 +14,7 @@ from groundstate.math.losses.base import PointLoss, weighted_mean, weighted_quan
 
 @dataclass(frozen=True)
 class Noise:
-    r"""The law :math:`e^{-\rho(r)/T}/Z` of a residual r: a centre up to ±edge, and two tails.
+    r"""The distribution :math:`e^{-\rho(r)/T}/Z` of a residual r: a centre up to ±edge, and two tails.
 
     ``masses`` of left tail, centre and right tail, not normalised; ``spread`` is the standard
     deviation of the normal that the centre is cut from, infinite for an even one; tails fall
@@ -50,7 +50,7 @@ class ResidualLoss(PointLoss):
     r"""A loss of a residual, :math:`\rho(y - \eta)`: :math:`\int e^{-\rho/T}dy` is free of η."""
 
     def noise(self, T: float = 1.0) -> Noise:
-        """The law of the residual at temperature T."""
+        """The distribution of the residual at temperature T."""
         raise TypeError(f"{type(self).__name__} must define noise(T)")
 
 

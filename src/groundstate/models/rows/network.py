@@ -62,7 +62,7 @@ class RowNetwork(EnergyEstimator):
     ----------
     network : str, module, class or function
         Name of an architecture (``groundstate.nn.architectures.list()``), a torch module, which is
-        copied with its weights, or a class or function that makes one and is told the sizes of the
+        copied with its weights, or a class or function that makes one and takes the sizes of the
         data by the names it has parameters for.
     network_params : dict
         Further arguments of the constructor; ``set_params(network__depth=3)`` and search spaces
@@ -173,7 +173,7 @@ class RowNetwork(EnergyEstimator):
         return X
 
     def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
-        """What the constructor of the network is told, such as ``num_classes``."""
+        """What the constructor of the network is given, such as ``num_classes``."""
         return {}
 
     def _space(self, X: Any) -> Space:

@@ -39,7 +39,7 @@ class SequenceRows(RowNetwork):
     ----------
     network : str, module, class or function
         "gru", "lstm", "rnn", "tcn" (causal convolutions), "transformer", or what makes a module from
-        ``Ragged`` rows to ``(n, outputs)``; it is told ``in_features``, ``num_classes`` and ``readout``.
+        ``Ragged`` rows to ``(n, outputs)``; it gets ``in_features``, ``num_classes`` and ``readout``.
     readout : "last", "mean", "max", "attention" or None
         What becomes of the states of all items; None is the network's own.
     bucket : bool

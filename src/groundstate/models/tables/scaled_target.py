@@ -72,7 +72,7 @@ class TargetScale:
 
 
 def scale_for(estimator: Any, wanted: bool | None, y: Any, weight: Any) -> TargetScale | None:
-    """The scale that an estimator learns its target on, or None; it needs one when not told."""
+    """The scale that an estimator learns its target on, or None; where nothing is asked, its traits decide."""
     if wanted is None:
         wanted = asks_scaled_target(estimator)
     elif wanted and not is_regressor(estimator):

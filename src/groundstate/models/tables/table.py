@@ -393,7 +393,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         if energy is not None and not isinstance(energy.spaces["x"], Real):
             raise Unsupported(
                 f"{type(self.estimator_).__name__} draws {energy.spaces['x']!r}, from which the "
-                "columns of the table cannot be told; use a model of real numbers"
+                "columns of the table cannot be read back; use a model of real numbers"
             )
         rows = np.asarray(x)
         return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]))

@@ -56,7 +56,7 @@ class Form:
         return replace(self, size=(int(height), int(width)))
 
     def take(self, rows: Any, resize: bool) -> Rows:
-        """Pictures in this form; what changes their colours is said, another size of arrays is an
+        """Pictures in this form; what changes their colours is logged, another size of arrays is an
         error unless ``resize``.
         """
         reader = rows.reader if isinstance(rows, Files) else None

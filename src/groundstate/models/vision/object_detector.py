@@ -79,7 +79,7 @@ class ObjectDetector(RowNetwork):
         Score below which nothing is reported.
     max_detections : int
         Objects of a picture at most.
-    network : class or function of another detector, told the sizes of the data; None is the method's
+    network : class or function of another detector, given the sizes of the data; None is the method's
 
     Attributes
     ----------

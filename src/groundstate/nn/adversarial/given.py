@@ -1,4 +1,4 @@
-r"""A player brought from outside: any module, told what it gets."""
+r"""A player brought from outside: any module, called with what its role takes."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class GeneratorStudy:
     ----------
     name : of the data
     kind : "table" or "image"
-    candidates : in the order of how hardly they are told from real rows
+    candidates : those hardest to distinguish from real rows first
     chosen : name of the first that does not repeat training rows
     model : the chosen one, fitted to the training rows
     assessment : of the chosen one on rows that chose nothing

@@ -185,7 +185,7 @@ def survey(
 
 
 def _described(table: Table) -> tuple[Table, tuple[Finding, ...]]:
-    """The columns that a density describes, and what is said of texts beside them.
+    """The columns that a density describes, and findings about the texts beside them.
 
     The words of a text become many columns that are almost always 0, whose densities grow without
     bound and drown those of the other columns.

@@ -68,7 +68,7 @@ class NeighborMapEnergy(MapEnergy):
     def neighbours(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Probabilities of the nearest known rows and their numbers, ``(B, k)``.
 
-        NaN where a distance overflows: a walk that has left for infinity is told so by its energy.
+        NaN where a distance overflows: a walk that has left for infinity shows in its energy.
         """
         n = len(self.memory.rows)
         k = min(n, max(int(3 * self.perplexity) + 1, 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.learn.solvers.svm.hinge.rows_numba import add_row, dot_row, jit, shuffle
+from groundstate.learn.solvers.svm.hinge.rows_numba import add_row, dot_row, inside, jit, shuffle
 
 
 @jit
@@ -89,7 +89,7 @@ def hinge_sum(
     return total
 
 
-@jit
+@inside
 def _scores(rows: Any, i: int, W: Any, out: Any) -> None:
     """out[k] += xᵢ·W[:, k]."""
     classes = W.shape[1]
@@ -106,7 +106,7 @@ def _scores(rows: Any, i: int, W: Any, out: Any) -> None:
                 out[k] += x[j] * w[k]
 
 
-@jit
+@inside
 def _spread(rows: Any, i: int, by: Any, W: Any) -> None:
     """W[:, k] += by[k] · xᵢ."""
     classes = W.shape[1]

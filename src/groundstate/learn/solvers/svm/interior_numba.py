@@ -19,20 +19,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
+from scipy.sparse import csr_matrix, hstack, issparse
 
+from groundstate.compute.kernels.compile_numba import inner, outer
 from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.solvers.svm.hinge.rows_numba import (
-    add_row,
-    dot_row,
-    matrix_of,
-    rows_of,
-    strengths,
-)
+from groundstate.learn.solvers.svm.hinge.rows_numba import matrix_of, strengths
 from groundstate.learn.solvers.svm.smo.rows import canonical_rows
 from groundstate.math.losses import EpsilonInsensitive
 from groundstate.registry import solvers
@@ -40,7 +35,6 @@ from groundstate.registry import solvers
 MAX_UNKNOWNS = 1000  # a dense matrix of columns by columns
 BLOCK = 4096  # rows whose products are summed at once
 SMALL = 64  # unknowns up to which a loop beats the library
-jit = njit(cache=True, nogil=True, error_model="numpy")  # slacks may underflow to zero
 
 
 @solvers.register(
@@ -117,12 +111,22 @@ class _Path:
         x, given = problem.resident["x"].detach(), problem.resident["y"].detach()
         self.index, self.w = canonical_rows(matrix_of(x), given, problem.sample_weight)
         self.y = given.double().numpy()[self.index, 0]
-        self.rows, self.bias = rows_of(x), energy.bias
         self.eps, self.total = energy.loss.epsilon, problem.total_weight
         own = strengths(problem.penalty, L2)
         assert own is not None
         self.ridge = np.full(energy.d + energy.bias, own[0])
         self.theta = np.zeros(len(self.ridge))
+        # rows in their order with a one for the intercept, or the three arrays of CSR
+        self.table: Any = None
+        self.sparse: Any = None
+        some = matrix_of(x)[self.index]
+        if issparse(some):
+            ones = csr_matrix(np.ones((len(self.index), int(energy.bias))))
+            full = hstack([some.astype(np.float64), ones], "csr")
+            self.sparse = full.data, full.indices.astype(np.int64), full.indptr.astype(np.int64)
+        else:
+            self.table = np.ones((len(self.index), len(self.ridge)))
+            self.table[:, : energy.d] = some.numpy()
         if energy.bias:
             self.ridge[-1] = own[1]
             self.theta[-1] = np.sort(self.y)[len(self.y) // 2]
@@ -133,7 +137,7 @@ class _Path:
     def steps(self, tol: float, most: int) -> tuple[int, float, float]:
         """Steps taken, the objective and the duality gap after them."""
         done, primal, gap, self.stuck = interior_steps(
-            self.rows, self.index, self.y, self.w, self.eps, self.ridge, self.bias, self.theta,
+            self.table, self.sparse, self.y, self.w, self.eps, self.ridge, self.theta,
             self.beta, self.xi, self.slack, tol, most,
         )  # fmt: skip
         return int(done), float(primal), float(gap)
@@ -144,65 +148,63 @@ class _Path:
             energy.b.numpy(force=True)[0] = self.theta[-1]
 
 
-@jit
-def _dense(rows: Any, index: Any, bias: bool, size: int) -> Any:
-    """Rows in their order with a one for the intercept, ``(n, size)``; empty for sparse rows."""
-    table = np.ones((len(index) if len(rows.starts) == 0 else 0, size))
-    for q in range(len(table)):
-        table[q, : size - 1 if bias else size] = rows.x[index[q]]
-    return table
-
-
-@jit
-def _scores(rows: Any, index: Any, table: Any, theta: Any, bias: bool, out: Any) -> None:
-    if len(table) > 0:
+@inner
+def _scores(table: Any, sparse: Any, theta: Any, out: Any) -> None:
+    if table is not None:
         np.dot(table, theta, out)
-        return
-    for q in range(len(index)):
-        out[q] = dot_row(rows, index[q], theta) + (theta[-1] if bias else 0.0)
+    if sparse is not None:
+        data, columns, starts = sparse
+        for q in range(len(out)):
+            out[q] = 0.0
+            for s in range(starts[q], starts[q + 1]):
+                out[q] += data[s] * theta[columns[s]]
 
 
-@jit
-def _back(rows: Any, index: Any, table: Any, values: Any, bias: bool, out: Any) -> None:
+@inner
+def _back(table: Any, sparse: Any, values: Any, out: Any) -> None:
     """Σ values x̃."""
-    if len(table) > 0:
-        np.dot(table.T, values, out)
-        return
-    out[:] = 0.0
-    for q in range(len(index)):
-        add_row(rows, index[q], values[q], out)
-        if bias:
-            out[-1] += values[q]
+    if table is not None:
+        np.dot(values, table, out)
+    if sparse is not None:
+        data, columns, starts = sparse
+        for j in range(len(out)):
+            out[j] = 0.0
+        for q in range(len(values)):
+            for s in range(starts[q], starts[q + 1]):
+                out[columns[s]] += values[q] * data[s]
 
 
-@jit
-def _gram(rows: Any, index: Any, table: Any, h: Any, bias: bool, out: Any) -> None:
-    """Λ + X̃ᵀ diag(h) X̃, Λ being on the diagonal of ``out``."""
-    d = len(out) - (1 if bias else 0)
-    scaled = np.empty((min(len(table), BLOCK), len(out)))
-    for first in range(0, len(table), BLOCK):
-        some = scaled[: min(BLOCK, len(table) - first)]
-        for q in range(len(some)):
-            root = np.sqrt(h[first + q])
-            for j in range(len(out)):
-                some[q, j] = root * table[first + q, j]
-        out += np.dot(some.T, some)
-    if len(table) > 0:
-        return
-    for q in range(len(index)):
-        i = index[q]
-        for s in range(rows.starts[i], rows.starts[i + 1]):
-            left = h[q] * rows.data[s]
-            for t in range(rows.starts[i], rows.starts[i + 1]):
-                out[rows.columns[s], rows.columns[t]] += left * rows.data[t]
-            if bias:
-                out[rows.columns[s], d] += left
-                out[d, rows.columns[s]] += left
-        if bias:
-            out[d, d] += h[q]
+@inner
+def _gram(table: Any, sparse: Any, h: Any, ridge: Any, out: Any) -> None:
+    """Λ + X̃ᵀ diag(h) X̃, with a little more on the diagonal: near the end Λ drowns in the rest."""
+    size = len(ridge)
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = 0.0
+    if table is not None:
+        scaled, part = np.empty((min(len(table), BLOCK), size)), np.empty((size, size))
+        for first in range(0, len(table), BLOCK):
+            some = scaled[: min(BLOCK, len(table) - first)]
+            for q in range(len(some)):
+                root = np.sqrt(h[first + q])
+                for j in range(size):
+                    some[q, j] = root * table[first + q, j]
+            np.dot(some.T, some, part)
+            for i in range(size):
+                for j in range(size):
+                    out[i, j] += part[i, j]
+    if sparse is not None:
+        data, columns, starts = sparse
+        for q in range(len(h)):
+            for s in range(starts[q], starts[q + 1]):
+                left = h[q] * data[s]
+                for t in range(starts[q], starts[q + 1]):
+                    out[columns[s], columns[t]] += left * data[t]
+    for j in range(size):
+        out[j, j] = (out[j, j] + ridge[j]) * (1.0 + 1e-13)
 
 
-@jit
+@inner
 def _begin(y: Any, w: Any, eps: float, f: Any, a: Any, xi: Any, p: Any) -> None:
     """Coefficients in the middle of their boxes, and slacks above zero by the size of the errors."""
     size = 0.0
@@ -218,18 +220,30 @@ def _begin(y: Any, w: Any, eps: float, f: Any, a: Any, xi: Any, p: Any) -> None:
             p[k, q] = xi[k, q] - least
 
 
-@jit
+@inner
 def _factor(A: Any) -> None:
-    """Cholesky's L in the lower half of A, in place, with the reciprocals of its diagonal on it."""
-    for i in range(len(A)):
-        for j in range(i + 1):
-            total = A[i, j]
-            for k in range(j):
-                total -= A[i, k] * A[j, k]
-            A[i, j] = 1.0 / np.sqrt(total) if i == j else total * A[j, j]
+    """Cholesky's L in the lower half of A, in place, with the reciprocals of its diagonal on it.
+
+    Columns go by blocks, whose products with the rows below them are taken at once.
+    """
+    size = len(A)
+    for first in range(0, size, SMALL):
+        last = min(first + SMALL, size)
+        for i in range(first, size):
+            for j in range(first, min(i + 1, last)):
+                total = A[i, j]
+                for k in range(first, j):
+                    total -= A[i, k] * A[j, k]
+                A[i, j] = 1.0 / np.sqrt(total) if i == j else total * A[j, j]
+        if last < size:
+            below = A[last:, first:last].copy()
+            product = np.dot(below, below.T)
+            for i in range(size - last):
+                for j in range(i + 1):
+                    A[last + i, last + j] -= product[i, j]
 
 
-@jit
+@inner
 def _solve(L: Any, right: Any, out: Any) -> None:
     """L Lᵀ out = right, with what `_factor` left."""
     for i in range(len(L)):
@@ -243,23 +257,55 @@ def _solve(L: Any, right: Any, out: Any) -> None:
             out[k] -= L[i, k] * out[i]
 
 
-@jit
+@inner
+def _room(a: Any, da: Any, w: Any, xi: Any, dxi: Any, p: Any, dp: Any) -> float:
+    """The longest step, of 1 at most, after which all that is above zero still is."""
+    length = 1.0
+    for k in range(2):
+        for q in range(len(w)):
+            if a[k, q] + length * da[k, q] < 0.0:
+                length = -a[k, q] / da[k, q]
+            if w[q] - a[k, q] - length * da[k, q] < 0.0:
+                length = (w[q] - a[k, q]) / da[k, q]
+            if xi[k, q] + length * dxi[k, q] < 0.0:
+                length = -xi[k, q] / dxi[k, q]
+            if p[k, q] + length * dp[k, q] < 0.0:
+                length = -p[k, q] / dp[k, q]
+    return length
+
+
+@inner
+def _finite(values: Any) -> bool:
+    total = 0.0
+    for value in values:
+        total += value
+    return bool(np.isfinite(total))
+
+
+@inner
+def _follow(values: Any, length: float, change: Any) -> None:
+    """values += length · change."""
+    for k in range(2):
+        for q in range(values.shape[1]):
+            values[k, q] += length * change[k, q]
+
+
+@outer
 def interior_steps(
-    rows: Any, index: Any, y: Any, w: Any, eps: float, ridge: Any, bias: bool, theta: Any, a: Any,
-    xi: Any, p: Any, tol: float, most: int,
+    table: Any, sparse: Any, y: Any, w: Any, eps: float, ridge: Any, theta: Any, a: Any, xi: Any,
+    p: Any, tol: float, most: int,
 ) -> tuple[int, float, float, bool]:  # fmt: skip
     """Predictor-corrector steps in place; their number, objective, duality gap, whether stuck."""
-    n, size = len(index), len(theta)
+    n, size = len(y), len(theta)
     f, move, pull, right = np.empty(n), np.empty(size), np.empty(size), np.empty(size)
     da, dxi, dp = np.zeros((2, n)), np.zeros((2, n)), np.zeros((2, n))
     off, c = np.empty((2, n)), np.empty((2, n))
     # reciprocals of a, of w − a and of p/a + ξ/(w − a), which divisions by them would compute often
     ia, ir, iD = np.empty((2, n)), np.empty((2, n)), np.empty((2, n))
-    h, dr = np.empty(n), np.empty(n)
-    table = _dense(rows, index, bias, size)
+    h, dr, matrix = np.empty(n), np.empty(n), np.empty((size, size))
     primal, gap = 1e300, 1e300
-    _scores(rows, index, table, theta, bias, f)
-    if not a.any():  # w − a and a are above zero on the path
+    _scores(table, sparse, theta, f)
+    if a[0, 0] == 0.0:  # at the start; w − a and a are above zero on the path
         _begin(y, w, eps, f, a, xi, p)
     for done in range(1, most + 1):
         mu = 0.0
@@ -275,14 +321,11 @@ def interior_steps(
             h[q] = iD[0, q] + iD[1, q]
             dr[q] = a[0, q] - a[1, q]
         mu /= 4 * n
-        _back(rows, index, table, dr, bias, pull)
-        pull -= ridge * theta
-        matrix = np.diag(ridge)
-        _gram(rows, index, table, h, bias, matrix)
-        for j in range(size):  # near the end Λ drowns in the rest
-            matrix[j, j] *= 1.0 + 1e-13
-        if size <= SMALL:
-            _factor(matrix)
+        _back(table, sparse, dr, pull)
+        for j in range(size):
+            pull[j] -= ridge[j] * theta[j]
+        _gram(table, sparse, h, ridge, matrix)
+        _factor(matrix)
         goal, length = 0.0, 0.0
         for corrected in range(2):
             for k in range(2):
@@ -294,16 +337,13 @@ def interior_steps(
                     dxi[k, q] = two  # kept for below
             for q in range(n):
                 dr[q] = c[0, q] * iD[0, q] - c[1, q] * iD[1, q]
-            _back(rows, index, table, dr, bias, right)
-            right += pull
-            if not np.isfinite(np.sum(right)) or not np.isfinite(np.sum(matrix)):
+            _back(table, sparse, dr, right)
+            for j in range(size):
+                right[j] += pull[j]
+            _solve(matrix, right, move)
+            if not _finite(move):
                 return done, primal, gap, True
-            if size > SMALL:
-                move[:] = np.linalg.solve(matrix, right)
-            else:
-                _solve(matrix, right, move)
-            _scores(rows, index, table, move, bias, dr)
-            length = 1.0
+            _scores(table, sparse, move, dr)
             for k in range(2):
                 sign = -1.0 if k == 0 else 1.0
                 for q in range(n):
@@ -311,15 +351,7 @@ def interior_steps(
                     da[k, q] = (c[k, q] + turn) * iD[k, q]
                     dxi[k, q] = (dxi[k, q] + xi[k, q] * da[k, q]) * ir[k, q]
                     dp[k, q] = dxi[k, q] - turn - off[k, q]
-                for q in range(n):  # apart from the loop above, which takes several rows at once
-                    if a[k, q] + length * da[k, q] < 0.0:
-                        length = -a[k, q] / da[k, q]
-                    if w[q] - a[k, q] - length * da[k, q] < 0.0:
-                        length = (w[q] - a[k, q]) / da[k, q]
-                    if xi[k, q] + length * dxi[k, q] < 0.0:
-                        length = -xi[k, q] / dxi[k, q]
-                    if p[k, q] + length * dp[k, q] < 0.0:
-                        length = -p[k, q] / dp[k, q]
+            length = _room(a, da, w, xi, dxi, p, dp)
             if not corrected:
                 ahead = 0.0
                 for k in range(2):
@@ -329,22 +361,27 @@ def interior_steps(
                         ahead += (w[q] - new) * (xi[k, q] + length * dxi[k, q])
                 goal = mu * (ahead / (4 * n * mu)) ** 3
         length = min(1.0, 0.995 * length)
-        if not np.isfinite(np.sum(move)) or not length >= 1e-10:  # rounding is all that is left
+        if not length >= 1e-10:  # rounding is all that is left
             return done, primal, gap, True
-        theta += length * move
-        a += length * da
-        xi += length * dxi
-        p += length * dp
-        _scores(rows, index, table, theta, bias, f)
-        half = 0.5 * np.sum(ridge * theta * theta)
+        _follow(a, length, da)
+        _follow(xi, length, dxi)
+        _follow(p, length, dp)
+        half = 0.0
+        for j in range(size):
+            theta[j] += length * move[j]
+            half += 0.5 * ridge[j] * theta[j] * theta[j]
+        _scores(table, sparse, theta, f)
         primal, dual = half, -half
         for q in range(n):
             dr[q] = a[0, q] - a[1, q]
             primal += w[q] * max(abs(y[q] - f[q]) - eps, 0.0)
             dual += y[q] * dr[q] - eps * (a[0, q] + a[1, q])
-        _back(rows, index, table, dr, bias, right)
+        _back(table, sparse, dr, right)
         # θ stands for that of β in the dual value: what they differ by counts to first order
-        gap = max(primal - dual, 0.0) + abs(np.sum(theta * (right - ridge * theta)))
+        off_by = 0.0
+        for j in range(size):
+            off_by += theta[j] * (right[j] - ridge[j] * theta[j])
+        gap = max(primal - dual, 0.0) + abs(off_by)
         if gap <= tol * max(primal, 1e-300):
             return done, primal, gap, False
     return most, primal, gap, False

@@ -18,7 +18,7 @@ STEPS = 20_000  # steps that k-means looks at, every so-manieth one
 
 
 def begin(model: Any, energy: Any, rows: Ragged, weight: Tensor | None, key: Key) -> None:
-    """Set π, A and emissions: as the model was told, else uniform with states that last, and by k-means."""
+    """Set π, A and emissions: as the model was given, else uniform with states that last, and by k-means."""
     k = model.n_components
     with torch.no_grad():
         for name, parameter in (("startprob", energy.start), ("transmat", energy.transition)):

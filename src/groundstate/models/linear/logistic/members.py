@@ -28,7 +28,7 @@ def _logistic_members(found: Members) -> dict[int, Any]:
     if found.y.ndim != 1 or model.solver not in EXACT or model.class_weight is not None:
         raise NotApplicable("several labels, another solver, or weights of classes")
     if any(np.isinf(m.C) or m.warm_start for m in found.models):
-        raise NotApplicable("without a penalty separable folds are told by single fits")
+        raise NotApplicable("without a penalty separable folds are reported by single fits")
     out: dict[int, Any] = {}
     for group in found.groups("C"):
         strong_first = np.unique([found.models[at].C for at in group])

@@ -18,7 +18,7 @@ class DetectionMethod:
 
     Attributes
     ----------
-    network : class or function of a ``Detector``; it is told ``num_classes``, ``in_channels``,
+    network : class or function of a ``Detector``; it gets ``num_classes``, ``in_channels``,
         ``backbone``, ``fpn`` and the sizes of anchors as far as it has parameters of these names
     masks : whether it learns and answers masks
     small : further settings beside the small backbone

@@ -19,6 +19,7 @@ from groundstate.learn.solvers.svm.dual_coordinate import BETWEEN, LEAPS, MOST_C
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     Rows,
+    inside,
     jit,
     matrix_of,
     reason_against,
@@ -182,7 +183,7 @@ class _OneClass:
         return loss + float(self.lam @ np.abs(self.theta))
 
 
-@jit
+@inside
 def _slopes(columns: Any, j: int, d: int, t: Any, w: Any, gap: Any) -> tuple[float, float]:
     """First and second derivative of the loss along one column; j = d is the intercept's."""
     g, h = 0.0, 0.0
@@ -206,7 +207,7 @@ def _slopes(columns: Any, j: int, d: int, t: Any, w: Any, gap: Any) -> tuple[flo
     return 2.0 * g, 2.0 * h
 
 
-@jit
+@inside
 def _move(columns: Any, j: int, d: int, t: Any, w: Any, gap: Any, by: float) -> float:
     """gap −= by · t · column; the change of the loss."""
     change = 0.0

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 from torch import Tensor
 
+from groundstate.compute.kernels.compile_numba import inner, outer
 from groundstate.compute.random import Key
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import Penalty, Problem
@@ -21,8 +21,8 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 
-def jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
+SUMS = {"contract", "reassoc", "nsz"}  # sums in any order
+jit, inside = outer(fastmath=SUMS), inner(fastmath=SUMS)
 
 
 class Rows(NamedTuple):
@@ -72,7 +72,7 @@ def squared_norms(x: Tensor) -> F64:
     return np.einsum("ij,ij->i", d, d, dtype=np.float64)
 
 
-@jit
+@inside
 def dot_row(rows: Any, i: int, theta: Any) -> float:
     """xᵢ·θ over the features; θ may be longer."""
     total = 0.0
@@ -86,7 +86,7 @@ def dot_row(rows: Any, i: int, theta: Any) -> float:
     return total
 
 
-@jit
+@inside
 def add_row(rows: Any, i: int, by: float, theta: Any) -> None:
     """θ += by · xᵢ over the features."""
     if len(rows.starts) > 0:

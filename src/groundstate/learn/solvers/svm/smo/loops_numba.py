@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from groundstate.compute.kernels.compile_numba import outer
+
 WIDTH = 2048  # columns of a block
 FLAT = 1e-12  # curvature below which a direction counts as flat
 
@@ -166,34 +168,17 @@ def gather(cache: Any, slots: Any, columns: Any, first: int, out: Any) -> None:
             out[b, a] = value
 
 
-@njit(cache=True, nogil=True)
-def grouped(x: Any, bits: Any, y: Any, w: Any) -> Any:
-    """Rows of equal content (``bits`` are those of x) as one: first places and summed weights,
-    in the order of a hash of x and y; rows of weight zero are left out."""
-    n, d = x.shape
-    held = np.empty(n, np.int64)
-    words = np.empty(n, np.uint64)
-    size = 0
+@outer
+def content_hashes(bits: Any, labels: Any, out: Any) -> None:
+    """A hash of each row and its label from the bits of its numbers; both zeros are one."""
+    n, d = bits.shape
     for i in range(n):
-        if w[i] > 0.0:
-            h = np.uint64(y[i]) + np.uint64(0x9E3779B97F4A7C15)
-            for j in range(d):
-                if x[i, j] != 0.0:  # one zero, whatever its sign
-                    h ^= bits[i, j] + np.uint64(j) * np.uint64(0x9E3779B97F4A7C15)
-                    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                    h ^= h >> np.uint64(31)
-            held[size], words[size] = i, h
-            size += 1
-    order = np.argsort(words[:size])
-    first, sums = np.empty(size, np.int64), np.zeros(size)
-    groups = 0
-    for p in range(size):
-        i = held[order[p]]
-        if p > 0 and words[order[p]] == words[order[p - 1]]:
-            first[groups - 1] = min(first[groups - 1], i)
-        else:
-            first[groups] = i
-            groups += 1
-        sums[groups - 1] += w[i]
-    return first[:groups].copy(), sums[:groups].copy()
+        h = np.uint64(labels[i]) + np.uint64(0x9E3779B97F4A7C15)
+        for j in range(d):
+            word = bits[i, j]
+            if word << np.uint64(1) != np.uint64(0):
+                h ^= word + np.uint64(j) * np.uint64(0x9E3779B97F4A7C15)
+                h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                h ^= h >> np.uint64(31)
+        out[i] = h

@@ -12,8 +12,8 @@ from torch import Tensor
 from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.learn.solvers.svm.smo.loops_numba import (
+    content_hashes,
     gather,
-    grouped,
     subtract_rows,
     subtract_rows_parallel,
 )
@@ -39,8 +39,9 @@ def canonical_rows(x: Any, y: Tensor | None, weight: Tensor | None) -> tuple[I64
         labels = np.zeros(len(rows), np.int64) if y is None else y.detach().numpy().reshape(-1)
         if labels.dtype.kind == "f":  # one zero, whatever its sign
             labels = (labels.astype(np.float64) + 0.0).view(np.int64)
-        found: tuple[I64, F64] = grouped(rows, rows.view(np.uint64), labels, w)
-        return found
+        hashes = np.empty(len(rows), np.uint64)
+        content_hashes(rows.view(np.uint64), labels, hashes)
+        return distinct_rows(hashes, w)
     return distinct_rows(row_hash(x, y), w)
 
 
