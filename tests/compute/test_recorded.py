@@ -46,6 +46,33 @@ def test_recording_leaves_the_state_as_it_was(rerun: None) -> None:
     assert len(recorder.recordings) == 2
 
 
+def test_inputs_that_did_not_change_are_not_copied_again(rerun: None) -> None:
+    recorder = Recorder(lambda x, y: x + y, list, settled=True)
+    x, y = torch.zeros(1000), torch.ones(1000)
+    recorder(x, y)
+    (recording,) = recorder.recordings.values()
+    versions = [held._version for held in recording.held]
+
+    def copied() -> list[bool]:
+        nonlocal versions
+        before, versions = versions, [held._version for held in recording.held]
+        return [now != then for now, then in zip(versions, before, strict=True)]
+
+    assert recorder(x, y)[0] == 1 and copied() == [False, False]
+    x.add_(2)
+    assert recorder(x, y)[0] == 3 and copied() == [True, False]
+    assert recorder(x, 3 * y)[0] == 5 and copied() == [False, True]
+    with torch.inference_mode():
+        quiet = torch.full((1000,), 7.0)
+    assert recorder(quiet, y)[0] == 8 and copied() == [True, True]
+    assert recorder(quiet, y)[0] == 8 and copied() == [True, False]
+    always = Recorder(lambda x: x + 1, list)
+    always(x)
+    (recording,) = always.recordings.values()
+    versions = [held._version for held in recording.held]
+    assert always(x)[0] == 3 and copied() == [True]
+
+
 def test_one_recording_per_shape_and_key_and_no_more_than_allowed(rerun: None) -> None:
     recorder = Recorder(lambda x: x + 1, list, most=2)
     for n in (1, 2, 1):

@@ -32,6 +32,9 @@ class Recording:
     inputs : tensors, None, and lists, tuples and dictionaries of them
     state : what the work changes; recording leaves it as it was
     generator : the one that the work draws from, on the GPU; replays draw on from where it stands
+    settled : whether an input that is the same tensor as last time, and that no operation of torch has
+        changed since, still holds the same numbers, and need not be copied again; not so for what
+        replays write to
 
     Raises
     ------
@@ -46,8 +49,10 @@ class Recording:
         inputs: Any,
         state: Sequence[Tensor],
         generator: torch.Generator | None = None,
+        settled: bool = False,
     ) -> None:
-        self.work, self.generator = work, generator
+        self.work, self.generator, self.settled = work, generator, settled
+        self.last: list[tuple[Tensor, int]] = []
         self.inputs = tree_map(lambda t: t.clone() if isinstance(t, Tensor) else t, inputs)
         self.held = [t for t in tree_flatten(self.inputs)[0] if isinstance(t, Tensor)]
         before = [tensor.clone() for tensor in state]
@@ -95,8 +100,15 @@ class Recording:
     def __call__(self, *inputs: Any) -> Any:
         """The outputs for other inputs of these shapes; good until the next call."""
         given = [t for t in tree_flatten(inputs)[0] if isinstance(t, Tensor)]
-        for held, tensor in zip(self.held, given, strict=True):
-            held.copy_(tensor)
+        before, self.last = self.last, []
+        for i, (held, tensor) in enumerate(zip(self.held, given, strict=True)):
+            # tensors made for inference count no changes
+            stamp = tensor, -1 if tensor.is_inference() else tensor._version
+            same = before and before[i][0] is tensor and before[i][1] == stamp[1] >= 0
+            if not same:
+                held.copy_(tensor)
+            if self.settled:
+                self.last.append(stamp)
         self.replay()
         return self.outputs
 
@@ -106,7 +118,7 @@ class Recorder:
 
     Parameters
     ----------
-    work, state, generator : as in ``Recording``
+    work, state, generator, settled : as in ``Recording``
     most : shapes that are recorded; others raise ``NotApplicable``
     """
 
@@ -118,8 +130,10 @@ class Recorder:
         state: Callable[[], Sequence[Tensor]],
         most: int = 8,
         generator: torch.Generator | None = None,
+        settled: bool = False,
     ) -> None:
         self.work, self.state, self.most, self.generator = work, state, most, generator
+        self.settled = settled
         self.recordings: dict[Any, Recording] = {}
 
     def __call__(self, *inputs: Any, key: Any = None) -> Any:
@@ -132,7 +146,7 @@ class Recorder:
             if len(self.recordings) >= self.most:
                 raise NotApplicable(f"there are more than {self.most} shapes of batches")
             found = self.recordings[kind] = self.kind(
-                self.work, inputs, self.state(), self.generator
+                self.work, inputs, self.state(), self.generator, self.settled
             )
         return found(*inputs)
 

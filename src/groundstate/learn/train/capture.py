@@ -47,6 +47,7 @@ class CapturedStep:
             self._pass,
             lambda: [*self.energy.buffers(), *self.rule.buffers()],
             generator=self.generator,
+            settled=True,
         )
         self.broken = False
 

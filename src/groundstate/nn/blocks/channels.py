@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.torch import functorch_wrapped
 from groundstate.errors import ShapeError
 from groundstate.nn.blocks.contract import blocks, rows_of
 
@@ -57,7 +58,11 @@ class StandardizeChannels(nn.Module):
                 f"StandardizeChannels takes (N, {self.channels}, places...), got {tuple(x.shape)}"
             )
         shape = (1, -1, *[1] * (x.ndim - 2))
-        return (x - self.mean.view(shape)) / self.scale.view(shape)
+        out = (x - self.mean.view(shape)) / self.scale.view(shape)
+        if out.ndim != 4 or not out.is_cpu or functorch_wrapped(out):
+            return out
+        # the layers behind it keep the order of memory, in which a CPU works on many channels at once
+        return out.clone(memory_format=torch.channels_last)
 
     def extra_repr(self) -> str:
         return f"channels={self.channels}"
