@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groundstate.bench import Benchmark, Peer
+from groundstate.bench.machine import threads
 
 
 def roll(size: int, seed: int) -> dict[str, Any]:
@@ -60,14 +61,14 @@ def tsne(data: dict[str, Any]) -> Any:
 def sklearn_tsne(data: dict[str, Any]) -> Any:
     from sklearn.manifold import TSNE
 
-    return TSNE(random_state=0, n_jobs=-1).fit(data["X"]).embedding_
+    return TSNE(random_state=0, n_jobs=threads()).fit(data["X"]).embedding_
 
 
 def open_tsne(data: dict[str, Any]) -> Any:
     import numpy as np
     from openTSNE import TSNE
 
-    return np.asarray(TSNE(random_state=0, n_jobs=-1, n_iter=750).fit(data["X"]))
+    return np.asarray(TSNE(random_state=0, n_jobs=threads(), n_iter=750).fit(data["X"]))
 
 
 def umap(data: dict[str, Any]) -> Any:

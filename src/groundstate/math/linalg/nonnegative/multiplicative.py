@@ -132,7 +132,7 @@ class Steps:
 
     def tdot(self, W: Tensor) -> Tensor:
         """:math:`X^\\top W`, ``(d, k)``."""
-        return self.rows.tdot(W) if self.sparse else product(W.T, self.x).T
+        return self.rows.tdot(W) if self.sparse else product(self.x.T, W)
 
     # --- what steps are made of --------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.tiles import over_slices
 from groundstate.energy.latent.independent_codes import IndependentCodeEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
@@ -21,10 +22,11 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.latent.factors.spectrum import moments
 
 F64 = NDArray[np.float64]
-TILE = 2**16  # numbers of white rows whose contrast is taken at once
+TILE = 2**15  # numbers of white rows whose contrast is taken at once
 SMALL = 64  # rows of a matrix that NumPy decomposes sooner than torch
-# g of sources (l, n), and the sum of g′ over the rows, each as often as its weight, (l,)
-Contrast = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
+# g of sources (l, n), and the sum of g′ over the rows, each as often as its weight, (l,): tensors, and
+# where the contrast has a name also arrays, whose functions are the faster ones on a host
+Contrast = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def _signs(rows: F64) -> F64:
@@ -33,32 +35,43 @@ def _signs(rows: F64) -> F64:
     return np.where(peak < 0, -1.0, 1.0)[:, None]
 
 
-def summed(values: Tensor, weight: Tensor | None) -> Tensor:
+def summed(values: Any, weight: Any) -> Any:
     """Sums over rows of values ``(l, n)``, each as often as its weight, ``(l,)``."""
     return values.sum(1) if weight is None else values @ weight
+
+
+def _squares(values: Any, weight: Any) -> Any:
+    """`summed` of squares."""
+    if weight is not None:
+        return (values * values) @ weight
+    if isinstance(values, Tensor):
+        return torch.linalg.vecdot(values, values)
+    return np.einsum("ij,ij->i", values, values)
 
 
 def contrast(name: str, alpha: float = 1.0) -> Contrast:
     """Derivatives g and g′ of the contrast G, by name: "logcosh", "exp" or "cube"."""
     if name == "logcosh":
 
-        def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-            t = torch.tanh(u if alpha == 1 else alpha * u)
+        def derivatives(u: Any, weight: Any) -> tuple[Any, Any]:
+            tanh: Any = torch.tanh if isinstance(u, Tensor) else np.tanh
+            t = tanh(u if alpha == 1 else alpha * u)
             count = u.shape[1] if weight is None else weight.sum()
-            slope = count - summed(t.square(), weight)
+            slope = count - _squares(t, weight)
             return t, slope if alpha == 1 else alpha * slope
 
     elif name == "exp":
 
-        def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-            square = u.square()
-            e = torch.exp(-0.5 * square)
+        def derivatives(u: Any, weight: Any) -> tuple[Any, Any]:
+            exp: Any = torch.exp if isinstance(u, Tensor) else np.exp
+            square = u * u
+            e = exp(-0.5 * square)
             return u * e, summed((1 - square) * e, weight)
 
     else:
 
-        def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-            square = u.square()
+        def derivatives(u: Any, weight: Any) -> tuple[Any, Any]:
+            square = u * u
             return u * square, 3 * summed(square, weight)
 
     return derivatives
@@ -180,17 +193,24 @@ class FastICA:
 
     def _step(self, W: Tensor, white: Tensor, share: Tensor | None, g: Contrast) -> Tensor:
         """:math:`E[g(Wx)x^\\top] - \\operatorname{diag}(E[g'(Wx)])W` times a number, tile by tile."""
-        n = white.shape[1]
-        rows = max(64, TILE // len(white)) if white.device.type == "cpu" else n
-        new: Tensor | None = None
-        for at in range(0, n, rows):
-            part = white if n <= rows else white[:, at : at + rows]
-            weight = None if share is None else share[at : at + rows]
-            value, slope = g(W @ part, weight)
-            step = (value if weight is None else value * weight) @ part.T - slope[:, None] * W
-            new = step if new is None else new.add_(step)
-        assert new is not None
-        return new
+        n, on_host = white.shape[1], white.device.type == "cpu"
+        w: Any = W
+        x: Any = white
+        lengths: Any = share
+        if on_host and not callable(self.fun):
+            w, x = W.numpy(), white.numpy()
+            lengths = None if share is None else share.numpy()
+
+        def part(lo: int, hi: int) -> Any:
+            some = x[:, lo:hi]
+            weight = None if lengths is None else lengths[lo:hi]
+            value, slope = g(w @ some, weight)
+            return (value if weight is None else value * weight) @ some.T - slope[:, None] * w
+
+        rows = max(64, TILE // len(white)) if on_host else n
+        if x is white:
+            return sum((part(at, min(n, at + rows)) for at in range(rows, n, rows)), part(0, rows))
+        return torch.from_numpy(sum(over_slices(part, n, rows)))
 
     def _parallel(
         self, W: Tensor, white: Tensor, share: Any, g: Any, history: Any, monitor: Any
