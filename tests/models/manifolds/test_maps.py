@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sklearn.manifold as peers
 import torch
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits, make_swiss_roll
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
@@ -332,3 +333,14 @@ def test_perplexity_of_all_others_and_no_more() -> None:
 def test_distances_below_zero_are_refused() -> None:
     with pytest.raises(ValueError, match="the metric given is not correct: the least is -1"):
         TSNE(metric=lambda a, b: -1.0, perplexity=5, max_iter=250).fit(DIGITS.data[:30])
+
+
+@pytest.mark.parametrize("shape", [(60, 4), (9, 30), (5, 2)])
+def test_classical_scaling_of_rows_is_that_of_their_distances(shape: tuple[int, int]) -> None:
+    X = np.random.default_rng(0).normal(size=shape) + 1e4
+    rows, given = ClassicalMDS(3).fit(X), ClassicalMDS(3, metric="precomputed").fit(cdist(X, X))
+    np.testing.assert_allclose(rows.embedding_, given.embedding_, atol=1e-5)
+    np.testing.assert_allclose(rows.eigenvalues_, given.eigenvalues_, atol=1e-6)
+    np.testing.assert_allclose(
+        rows.energy(X[:4] + 0.1), given.energy(cdist(X[:4] + 0.1, X)), rtol=1e-5, atol=1e-8
+    )
