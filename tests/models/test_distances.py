@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.manifold import trustworthiness
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics import DistanceMetric, pairwise_distances
 from sklearn.pipeline import make_pipeline
 
 from groundstate import (
@@ -201,3 +201,19 @@ def test_a_function_of_the_table_is_a_metric_of_merged_groups() -> None:
     np.testing.assert_array_equal(given.labels_, plain.labels_)
     np.testing.assert_array_equal(given.predict(NEW), plain.predict(NEW))
     np.testing.assert_allclose(given.energy(NEW), plain.energy(NEW), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "minkowski"])
+def test_metrics_as_objects(name: str, kind: Any) -> None:
+    p = {"p": 3} if name == "minkowski" else {}
+    metric = DistanceMetric.get_metric(name, dtype=kind, **p)
+    rows, new = X.astype(kind), NEW.astype(kind)
+    ours = NearestNeighbors(metric=metric).fit(rows)
+    theirs = peers.NearestNeighbors(metric=metric, algorithm="brute").fit(rows)
+    distance, index = theirs.kneighbors(new)
+    np.testing.assert_array_equal(ours.kneighbors(new)[1], index)
+    np.testing.assert_allclose(ours.kneighbors(new)[0], distance, rtol=1e-5)
+    named = RadiusNeighborsClassifier(1.0, metric=name, outlier_label=0, **p).fit(rows, Y)
+    given = RadiusNeighborsClassifier(1.0, metric=metric, outlier_label=0).fit(rows, Y)
+    np.testing.assert_array_equal(given.predict(new), named.predict(new))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.metrics import DistanceMetric
 from sklearn.utils import Tags
 
+from groundstate.compute.foreign.sklearn import DistanceMetric32
 from groundstate.errors import DataError
+from groundstate.math.distances.dissimilarities import OfTable
 from groundstate.models.base import EnergyEstimator
 
 
@@ -98,12 +102,21 @@ def memory_of(metric: Any, metric_params: Any, p: float = 2.0) -> dict[str, Any]
             raise ValueError("metric 'seuclidean' needs metric_params={'V': variances}")
         metric, VI = "mahalanobis", np.diag(1.0 / np.asarray(extra.pop("V"), float))
     w = extra.pop("w", None) if metric == "minkowski" else None
-    if callable(metric):
+    if isinstance(metric, DistanceMetric):
+        metric = OfTable(partial(_pairwise, metric))
+    elif callable(metric):
         chosen, given = metric, extra
         metric = (lambda a, b: chosen(a, b, **given)) if given else chosen
     elif extra:
         raise ValueError(f"metric {metric!r} has no parameter {sorted(extra)[0]!r}")
     return {"metric": metric, "p": p, "VI": VI, "w": w}
+
+
+def _pairwise(metric: Any, rows: NDArray[Any]) -> NDArray[Any]:
+    """Distances of all pairs of rows by an object of scikit-learn's."""
+    kind = np.float32 if isinstance(metric, DistanceMetric32) else np.float64
+    found: NDArray[Any] = metric.pairwise(rows.astype(kind, copy=False))
+    return found
 
 
 def _inverse_covariance(extra: dict[str, Any]) -> Any:

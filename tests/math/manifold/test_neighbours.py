@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, make_swiss_roll
 from sklearn.manifold import trustworthiness as peer_trustworthiness
 
@@ -196,6 +197,7 @@ def test_quality_of_maps() -> None:
     X = DIGITS[:250]
     Y = np.random.default_rng(0).normal(size=(250, 2))
     assert manifold.trustworthiness(X, X) == 1 and manifold.continuity(X, X) == 1
+    assert manifold.trustworthiness(csr_array(X), Y) == manifold.trustworthiness(X, Y)
     assert manifold.neighbor_recall(X, X) == 1
     assert manifold.residual_variance(X, X) < 1e-12 and manifold.stress1(X, X) < 1e-7
     for k in (3, 10):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sklearn.manifold as peers
 import torch
-from sklearn.datasets import load_digits, make_swiss_roll
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits, make_s_curve, make_swiss_roll
 from sklearn.decomposition import PCA
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsTransformer
 
-from groundstate import MDS, TSNE, ClassicalMDS, Isomap, LandmarkMDS, manifold
+from groundstate import MDS, TSNE, ClassicalMDS, Isomap, LandmarkMDS, load, manifold
 from groundstate.errors import DataError, Unreliable
 from groundstate.learn import Callback
 from groundstate.models.manifolds.views import compare_views
@@ -332,3 +334,33 @@ def test_perplexity_of_all_others_and_no_more() -> None:
 def test_distances_below_zero_are_refused() -> None:
     with pytest.raises(ValueError, match="the metric given is not correct: the least is -1"):
         TSNE(metric=lambda a, b: -1.0, perplexity=5, max_iter=250).fit(DIGITS.data[:30])
+
+
+@pytest.mark.parametrize("shape", [(60, 4), (9, 30), (5, 2)])
+def test_classical_scaling_of_rows_is_that_of_their_distances(shape: tuple[int, int]) -> None:
+    X = np.random.default_rng(0).normal(size=shape) + 1e4
+    rows, given = ClassicalMDS(3).fit(X), ClassicalMDS(3, metric="precomputed").fit(cdist(X, X))
+    np.testing.assert_allclose(rows.embedding_, given.embedding_, atol=1e-5)
+    np.testing.assert_allclose(rows.eigenvalues_, given.eigenvalues_, atol=1e-6)
+    np.testing.assert_allclose(
+        rows.energy(X[:4] + 0.1), given.energy(cdist(X[:4] + 0.1, X)), rtol=1e-5, atol=1e-8
+    )
+
+
+def test_new_rows_of_an_isomap_of_a_radius_begin_within_it(tmp_path: Path) -> None:
+    X, _ = make_s_curve(200, random_state=0)
+    model = Isomap(n_neighbors=None, radius=0.5, n_components=10).fit(X)
+    new = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)
+    peer = peers.Isomap(n_neighbors=None, radius=0.5, n_components=10).fit(X)
+    np.testing.assert_allclose(abs(model.transform(new)), abs(peer.transform(new)), atol=1e-9)
+    model.save(tmp_path / "map")
+    np.testing.assert_array_equal(load(tmp_path / "map").transform(new), model.transform(new))
+    graph = RadiusNeighborsTransformer(radius=0.5).fit(X)
+    given = Isomap(n_neighbors=None, radius=0.5, n_components=10, metric="precomputed")
+    given.fit(graph.transform(X))
+    np.testing.assert_allclose(
+        given.transform(graph.transform(new)), model.transform(new), atol=1e-7
+    )
+    assert np.isfinite(model.transform(X[:2] + 50)).all()  # beyond it, from the nearest
+    with pytest.raises(DataError, match="1 neighbors are required .* have only 0"):
+        given.transform(graph.transform(X[:2] + 50))

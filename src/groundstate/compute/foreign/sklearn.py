@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.callback._callback_support import callback_management_context
+from sklearn.metrics._dist_metrics import DistanceMetric32
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -21,6 +22,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call as check_part
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
 __all__ = [
+    "DistanceMetric32",
     "HasMethods",
     "Hidden",
     "Interval",

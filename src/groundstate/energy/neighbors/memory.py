@@ -135,9 +135,9 @@ class Memory(nn.Module):
 
     def nearest(self, x: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Distances (float64) and indices of the k nearest rows, ``(B, k)``, ties to lower index."""
-        if callable(self.metric):
+        if callable(self.metric) and not isinstance(self.metric, OfTable):
             return smallest(x, self.rows, k, self.metric)
-        if self.metric in TABLES or self.metric == "precomputed":
+        if callable(self.metric) or self.metric in TABLES or self.metric == "precomputed":
             step = max(1, CELLS // max(1, len(self.rows)))
             parts = [lowest(self.every(part), k) for part in x.detach().split(step)]
             return reached(torch.cat([a for a, _ in parts])), torch.cat([b for _, b in parts])
@@ -209,7 +209,7 @@ class Memory(nn.Module):
     def every(self, x: Tensor) -> Tensor:
         """Distances to all rows ``(B, n)``, float64 and differentiable in x."""
         if isinstance(self.metric, OfTable):
-            return self.metric.table(x, self.rows)
+            return self.metric.table(x, self.rows) + self.nothing(x)[:, None]
         if callable(self.metric):
             index = torch.arange(len(self.rows), device=x.device)
             return self.measured(x, index.expand(len(x), -1))

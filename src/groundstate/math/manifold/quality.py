@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from scipy.sparse import issparse
 from torch import Tensor
 
 from groundstate.math.arrays import takes_arrays
@@ -15,7 +16,6 @@ DIRECT = "donot_use_mm_for_euclid_dist"
 CELLS = 2**22  # distances of one tile
 
 
-@takes_arrays("X", "Y")
 def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, metric: Any = "euclidean") -> Any:
     r"""How far the neighbours in the map are neighbours among the rows; 1 is all of them.
 
@@ -25,7 +25,7 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, metric: Any = "euc
 
     Parameters
     ----------
-    X, Y : rows ``(n, d)`` and places ``(n, p)``
+    X, Y : rows ``(n, d)``, which may be sparse, and places ``(n, p)``
     n_neighbors : k, less than n/2
     metric : of X
 
@@ -34,7 +34,12 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, metric: Any = "euc
     >>> trustworthiness([[0.0], [1.0], [3.0], [6.0], [10.0]], [[0.0], [1.0], [3.0], [6.0], [10.0]], 2)
     1.0
     """
-    n, k = len(X), n_neighbors
+    return _trusted(X.toarray() if issparse(X) else X, Y, n_neighbors, metric)
+
+
+@takes_arrays("X", "Y")
+def _trusted(X: Any, Y: Any, k: int, metric: Any) -> Any:
+    n = len(X)
     _check(X, Y)
     if not 1 <= k < n / 2:
         raise ValueError(f"n_neighbors must be at least 1 and less than n / 2 = {n / 2:g}, got {k}")

@@ -70,6 +70,22 @@ def top_of_centred(D: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, vectors * torch.where(top < 0, -1.0, 1.0)
 
 
+def top_of_rows(X: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The same of Euclidean distances between rows, whose centred matrix is :math:`(HX)(HX)^\top`, and
+    the mean square of each row's distances, ``(n,)``.
+    """
+    n = len(X)
+    if count > n:
+        raise ValueError(f"n_components must be at most n_samples={n}, got {count}")
+    about = X - X.mean(0)
+    vectors, values, _ = torch.linalg.svd(about, full_matrices=False)
+    short = max(0, count - len(values))  # all others are zero, and so are their coordinates
+    values = torch.nn.functional.pad(values[:count].square(), (0, short))
+    vectors = torch.nn.functional.pad(vectors[:, :count], (0, short))
+    square = about.square().sum(1)
+    return values, vectors, square + square.mean()
+
+
 def top_eigenpairs(times: Any, n: int, count: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """The largest eigenvalues of a symmetric map ``times(v)`` of blocks ``(n, m)``, and their vectors.
 

@@ -21,7 +21,7 @@ from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
 from groundstate.errors import DataError, ShapeError, Unsupported
-from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.generative.coding import Coding
 from groundstate.models.generative.completion import impute
@@ -198,9 +198,13 @@ class GenerativeEstimator(EnergyEstimator):
             device, dtype = self.energy_.placement()
             kept = np.float64 if dtype == torch.float64 else np.float32
             finite: Any = "allow-nan"
-            rows = validate_data(
-                self, rows, reset=False, dtype=kept, order="C", ensure_all_finite=finite
-            )
+            plain = plain_rows(rows) and rows.dtype == kept and rows.shape[1] == self.n_features_in_
+            if not plain or hasattr(self, "feature_names_in_"):
+                rows = validate_data(
+                    self, rows, reset=False, dtype=kept, order="C", ensure_all_finite=finite,
+                    accept_sparse="csr" if self._accept_sparse else False,
+                )  # fmt: skip
+                rows = self._densified(rows)
             x = tensor(rows, device)
         if not allow_nan and bool(torch.isnan(x).any()):
             i, j = torch.isnan(x).nonzero()[0].tolist()

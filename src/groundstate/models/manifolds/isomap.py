@@ -141,7 +141,9 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         if m is not None and m < self.n_components:
             raise ValueError(f"n_landmarks={m} must be at least n_components={self.n_components}")
         k = self.n_neighbors if self.n_neighbors is not None else min(10, n - 1)
-        energy = GeodesicEnergy(X.shape[1], self.n_components, k, **self._memory())
+        energy = GeodesicEnergy(
+            X.shape[1], self.n_components, k, radius=self.radius, **self._memory()
+        )
         method = PATHS[self.path_method]
         return self._planned(energy, GeodesicScaling(self.radius, m, self.on_disconnected, method))
 

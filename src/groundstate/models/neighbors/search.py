@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
+from sklearn.metrics import DistanceMetric
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -34,7 +35,7 @@ class NeighborSearch(GivenDistances):
         Accepted for scikit-learn's sake; torch's number of threads counts.
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}
         How to search; all are exact. Both trees are a tree of boxes, which pays off for few features.
-    metric : str or callable
+    metric : str, callable or DistanceMetric
         Also "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" (with
         ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
         "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
@@ -66,7 +67,7 @@ class NeighborSearch(GivenDistances):
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "leaf_size": [Interval(Integral, 1, None, closed="left")],
         "p": [Interval(Real, 0, None, closed="right")],
-        "metric": [str, callable],
+        "metric": [str, callable, DistanceMetric],
         "metric_params": [dict, None],
         "radius": [Interval(Real, 0, None, closed="both")],
     }

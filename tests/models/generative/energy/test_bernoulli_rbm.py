@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.neural_network import BernoulliRBM as PeerRBM
 
 from groundstate import BernoulliRBM
@@ -473,3 +474,17 @@ def test_at_the_settings_of_scikit_learn_it_learns_at_least_as_well() -> None:
     ours_mean, peer_mean = np.mean(found, 0)
     error = np.std(np.subtract(*np.transpose(found))) / np.sqrt(5)
     assert ours_mean > peer_mean - 2 * error
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.lil_array])
+def test_sparse_rows_are_dense_rows(kind: type) -> None:
+    X = (np.random.default_rng(0).random((40, 6)) > 0.5).astype(float)
+    dense = BernoulliRBM(4, n_iter=3, random_state=0).fit(X)
+    model = BernoulliRBM(4, n_iter=3, random_state=0).fit(kind(X))
+    np.testing.assert_array_equal(model.components_, dense.components_)
+    for name in ("transform", "score_samples"):
+        np.testing.assert_array_equal(getattr(model, name)(kind(X)), getattr(dense, name)(X))
+    np.testing.assert_array_equal(model.gibbs(kind(X), 0), dense.gibbs(X, 0))
+    np.testing.assert_array_equal(
+        model.partial_fit(kind(X)).components_, dense.partial_fit(X).components_
+    )

@@ -11,6 +11,7 @@ from torch.distributions import Distribution, MultivariateNormal
 from groundstate.energy.abilities import offers
 from groundstate.energy.latent.embedding.base import MapEnergy, example
 from groundstate.energy.registering import registered
+from groundstate.math.distances.euclidean import lowest, reached
 
 
 @registered(
@@ -108,6 +109,7 @@ class GeodesicEnergy(StrainEnergy):
     d : number of features
     components : length of a place
     neighbors : k, how many known rows a path may begin with
+    radius : paths begin with all known rows within it instead, at least the nearest
     landmarks : m, how many of the known rows have a place here
     metric, p, VI, w, n : of the rows, see ``groundstate.energy.neighbors.memory.Memory``
 
@@ -129,10 +131,10 @@ class GeodesicEnergy(StrainEnergy):
 
     def __init__(
         self, d: int, components: int, neighbors: int = 5, landmarks: int | None = None,
-        **memory: Any,
+        radius: float | None = None, **memory: Any,
     ) -> None:  # fmt: skip
         super().__init__(d, components, **memory)
-        self.neighbors = neighbors
+        self.neighbors, self.radius = neighbors, radius
         n = len(self.memory.rows)
         m = n if landmarks is None else landmarks
         self.register_buffer("paths", torch.zeros(n, m))
@@ -140,7 +142,9 @@ class GeodesicEnergy(StrainEnergy):
         self.Y = torch.nn.Parameter(torch.zeros(m, components))
 
     def config(self) -> dict[str, Any]:
-        return {**super().config(), "neighbors": self.neighbors, "landmarks": self.paths.shape[1]}
+        within = {} if self.radius is None else {"radius": self.radius}
+        count = {"neighbors": self.neighbors, "landmarks": self.paths.shape[1]}
+        return {**super().config(), **count, **within}
 
     def remember_paths(
         self, rows: Tensor, paths: Tensor, Y: Tensor, columns: Tensor | None = None,
@@ -160,14 +164,27 @@ class GeodesicEnergy(StrainEnergy):
         self.remember_paths(rows, torch.cdist(rows, rows), Y, columns, centre)
 
     def away(self, x: Tensor) -> Tensor:
-        k = min(self.neighbors, len(self.memory.rows))
         with torch.no_grad():
-            index = self.memory.nearest(x, k)[1]
+            index = self._begun(x)
         first = self.memory.measured(x, index).to(x.dtype)  # (B, k)
+        if self.radius is not None:
+            far = first > self.radius
+            far[:, :1] = False
+            first = torch.where(far, torch.inf, first)
         out = first[:, :1] + self.paths[index[:, 0]]
-        for c in range(1, k):  # one at a time: no table of all k paths
+        for c in range(1, index.shape[1]):  # one at a time: no table of all k paths
             out = torch.minimum(out, first[:, c : c + 1] + self.paths[index[:, c]])
         return out
+
+    def _begun(self, x: Tensor) -> Tensor:
+        """Numbers of the known rows that a path may begin with, the nearest first, ``(B, k)``."""
+        if self.radius is None:
+            return self.memory.nearest(x, min(self.neighbors, len(self.memory.rows)))[1]
+        away = self.memory.every(x)
+        count = int((away <= self.radius).sum(1).max()) if len(x) else 1
+        distance, index = lowest(away, max(1, count))
+        reached(distance[:, :1])
+        return index
 
 
 def _geodesic() -> GeodesicEnergy:

@@ -126,6 +126,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         steps="n_iter",
     )
     category_code: ClassVar[str] = "levels"
+    _accept_sparse: ClassVar[bool | str] = "dense"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -23,7 +23,12 @@ from groundstate.learn.solvers.latent.embedding.common import (
     taken,
 )
 from groundstate.math.graphs.paths import connect, geodesic_distances
-from groundstate.math.manifold.scaling import additive_constant, spread_rows, top_of_centred
+from groundstate.math.manifold.scaling import (
+    additive_constant,
+    spread_rows,
+    top_of_centred,
+    top_of_rows,
+)
 from groundstate.math.neighbors.graph import neighbors_graph
 from groundstate.math.neighbors.pairwise import pairwise
 
@@ -67,15 +72,19 @@ class ClassicalScaling:
                 ).to(x.device)  # fmt: skip
                 index = index[chosen.sort().values]
             rows = taken(x, index, square)
-            D = rows if square else pairwise(rows, metric=metric, metric_params=params)
-            D = D.double()
-            if self.add_constant:
-                c = additive_constant(D)
-                history.extra["constant"] = [float(c)]
-                D = D + c * (1 - torch.eye(len(D), dtype=D.dtype, device=D.device))
-            values, vectors = top_of_centred(D, energy.components)
+            if metric == "euclidean" and not self.add_constant:
+                values, vectors, spread = top_of_rows(rows.double(), energy.components)
+            else:
+                D = rows if square else pairwise(rows, metric=metric, metric_params=params)
+                D = D.double()
+                if self.add_constant:
+                    c = additive_constant(D)
+                    history.extra["constant"] = [float(c)]
+                    D = D + c * (1 - torch.eye(len(D), dtype=D.dtype, device=D.device))
+                values, vectors = top_of_centred(D, energy.components)
+                spread = D.square().mean(1)
             Y = no_signs(vectors * values.clamp_min(0).sqrt())
-            energy.remember(x[index], Y.to(x.dtype), index, D.square().mean(1))
+            energy.remember(x[index], Y.to(x.dtype), index, spread)
             history.about["places"] = index
             history.extra["eigenvalues"] = values.tolist()
             history.seconds.append(time.perf_counter() - begin)

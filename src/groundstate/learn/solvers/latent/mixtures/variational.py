@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import digamma, gammaln
 from torch import Tensor
 
 from groundstate.compute.reduce import current
@@ -212,7 +212,8 @@ class VariationalM(GaussianM):
         theta = (energy.mu, energy.U, energy.logits)
         mu, U, logits = (v.detach().cpu().numpy() for v in theta)
         step = mean - mu
-        constant = logits - logsumexp(logits) + self._log_det() - 0.5 * d * math.log(2 * math.pi)
+        constant = logits - np.logaddexp.reduce(logits) + self._log_det()
+        constant = constant - 0.5 * d * math.log(2 * math.pi)
         if energy.whole:
             U = np.triu(U)
             P = U @ np.swapaxes(U, -1, -2)
