@@ -36,7 +36,7 @@ from groundstate.models.text.masked_language_model import FIRST, LAST, SPECIAL
 from groundstate.models.text.vocabulary import tokenizer_of
 from groundstate.models.traits import Traits
 from groundstate.models.vision.forms import Form
-from groundstate.nn.blocks.channels import StandardizeChannels
+from groundstate.nn.blocks.channels import standardized
 from groundstate.nn.text.heads import CodesTexts, reads
 from groundstate.registry import models
 
@@ -252,7 +252,7 @@ class CLIP(ZeroShot, RowNetwork):
             "image_size": height if height == width else form.size,
         }  # fmt: skip
         net = make_network(self.image_encoder, sizes, given, "image", key)
-        return nn.Sequential(StandardizeChannels(form.channels).set(self.mean_, self.std_), net)
+        return standardized(net, self.mean_, self.std_)
 
     def _text_net(self) -> nn.Module:
         key = init_key(self.random_state).fold("text")

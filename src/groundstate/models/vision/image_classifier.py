@@ -28,7 +28,7 @@ from groundstate.models.rows.transfer import TransferClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.vision.forms import Form
 from groundstate.nn.augment import PRESETS, Augment, preset
-from groundstate.nn.blocks.channels import StandardizeChannels
+from groundstate.nn.blocks.channels import standardized
 from groundstate.registry import models
 
 SMALL = 64  # below this side a stem that halves the picture twice sees too little
@@ -153,8 +153,7 @@ class ImageClassifier(TransferClassifier):
         return {**sizes, "stem": "cifar"} if max(size) < SMALL else sizes
 
     def _energy_of(self, net: nn.Module, X: Any, y: Any) -> Energy:
-        first = StandardizeChannels(self.form_.channels).set(self.mean_, self.std_)
-        whole = nn.Sequential(first, net)
+        whole = standardized(net, self.mean_, self.std_)
         k = len(self.classes_)
         _try(whole, self.form_, self.network, k)
         return NetClassEnergy((self.form_.channels, *self.form_.size), k, whole)

@@ -35,7 +35,7 @@ from groundstate.models.traits import Traits
 from groundstate.models.vision.labels import decoded_masks, encoded_masks
 from groundstate.nn.architectures import architectures
 from groundstate.nn.augment import PRESETS, Augment, preset
-from groundstate.nn.blocks.channels import StandardizeChannels
+from groundstate.nn.blocks.channels import standardized
 from groundstate.nn.zoo.base import SMALLEST
 from groundstate.registry import models
 
@@ -211,8 +211,7 @@ class Segmenter(RowNetwork):
 
     def _energy_of(self, net: nn.Module, X: Any, y: Any) -> Energy:
         first, k = _first(X), len(self.classes_)
-        scale = StandardizeChannels(first.shape[1]).set(self.mean_, self.std_)
-        whole = nn.Sequential(scale, net)
+        whole = standardized(net, self.mean_, self.std_)
         self._try(whole, first, k)
         spatial = first.shape[2:]
         labels = label_grid(k, *spatial)
