@@ -251,16 +251,26 @@ def flaml(task: str, X: pd.DataFrame, y: Any, budget: float, seed: int) -> Any:
 
 
 def study(task: str, X: pd.DataFrame, y: Any, budget: float, seed: int) -> Any:
-    """``groundstate.study`` within the budget of processor time, as a user calls it."""
+    """``groundstate.study`` within the budget of processor time, as a user calls it.
+
+    The fits that its plans count with are timed by the same clock.
+    """
     import groundstate
     from groundstate.study.race.clock import Clock
 
     Clock.now, Clock.alarm = staticmethod(time.process_time), ("ITIMER_PROF", "SIGPROF")
     frame = X.assign(target=y)
     metric = {"metric": "log_loss"} if task == CLASSES else {}
-    return groundstate.study(
-        frame, "target", budget=budget, seed=seed, workers=1, begun=time.process_time(), **metric
-    ).model
+    with mock.patch("time.perf_counter", time.process_time):
+        return groundstate.study(
+            frame,
+            "target",
+            budget=budget,
+            seed=seed,
+            workers=1,
+            begun=time.process_time(),
+            **metric,
+        ).model
 
 
 def single(name: str, task: str, X: pd.DataFrame, y: Any, budget: float, seed: int) -> Any:

@@ -15,6 +15,7 @@ from groundstate.evaluate.metrics import metric
 from groundstate.study import assess, report_facts
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import candidates_of
+from groundstate.study.progress import Watch
 from groundstate.study.question import ask
 from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.field import Entrant, race_of
@@ -220,6 +221,55 @@ def test_dear_candidates_are_left_out_of_a_small_budget() -> None:
     assert first_candidate(models, size) == "Ridge"
     found = assess("auto", *rows(80), budget=4.0, tuner=None, **QUICK)
     assert "TabularMLPRegressor" in str(found.skipped) and found.chosen != "dummy"
+
+
+def test_fits_are_expected_to_take_as_long_as_those_before_them() -> None:
+    from groundstate.study.race.plan import Pace
+
+    quick, slow, one = Pace(), Pace(), Pace()
+    for _ in range(20):
+        quick.saw(1.0, 0.01)
+        slow.saw(1.0, 100.0)
+    one.saw(0.05, 0.5)  # ten times nominal, but too short to tell
+    assert (quick.of(3.0), slow.of(3.0)) == (1.5, 15.0) and 3.0 < one.of(3.0) < 6.0
+
+
+def test_a_machine_of_usual_speed_has_time_for_every_kind_of_model() -> None:
+    """Declared costs of all candidates together stay inside what a minute leaves for comparing."""
+    from groundstate.study.design import Size
+
+    for task, k in (("regression", 2), ("classification", 2), ("classification", 3)):
+        models = candidates_of("auto", task, n_rows=1000)
+        cost = {name: 5 * Size(800, 10, k).of(model) for name, model in models.items()}
+        assert sum(cost.values()) < 30.0 and max(cost.values()) < 0.4 * 30.0
+
+
+def test_what_nobody_named_is_tried_with_settings_for_tables() -> None:
+    name = "HistGradientBoostingRegressor"
+    unasked = candidates_of("auto", "regression")[name].estimator
+    named = candidates_of(name, "regression")[name].estimator
+    assert unasked.max_leaf_nodes < named.max_leaf_nodes == 31
+    assert unasked.max_iter > named.max_iter == 100
+
+
+def test_tuning_leaves_time_to_fit_the_ensemble() -> None:
+    from groundstate.study.race.blend import ENSEMBLE
+    from groundstate.study.race.stages import Stages
+
+    def blended(seconds: float) -> Stages:
+        clock = Clock(20.0)
+        clock.keep("refit", 0.5)
+        entries = {ENSEMBLE: SimpleNamespace(fit_seconds=seconds)}
+        race = SimpleNamespace(blend=lambda names: {"a": 0.5, "b": 0.5}, entries=entries)
+        question = SimpleNamespace(settings=SimpleNamespace(spec="auto"))
+        stages = Stages(question, {}, None, None, 1, None, Watch(None), clock)  # type: ignore[arg-type]
+        stages.race, stages.eligible = race, {"a", "b"}  # type: ignore[assignment]
+        stages._blend()
+        return stages
+
+    quick, dear = blended(2.0), blended(8.0)
+    assert ENSEMBLE in quick.eligible and quick.clock.took["refit"] == 3.0
+    assert ENSEMBLE not in dear.eligible and dear.clock.took["refit"] == 0.5 and dear.skipped
 
 
 def test_stopping_keeps_the_report_of_the_last_stage(

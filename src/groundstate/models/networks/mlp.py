@@ -21,7 +21,7 @@ NAMES = {"logistic": "sigmoid"}  # scikit-learn's names of ours
 
 
 MLP_TRAITS = Traits(
-    cost=Cost(0.8, rows=0.75, columns=0.2, classes=0.4, start=0.1),
+    cost=Cost(0.15, columns=0.1, classes=0.2, start=0.03),
     scaled_target=True,
     steps="max_iter",
     space={

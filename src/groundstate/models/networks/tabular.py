@@ -57,7 +57,8 @@ class TabularModel(NetworkModel):
     traits = Traits(
         program=None,  # dropout and decay fade by a clock of each run
         scaled_target=False,
-        cost=Cost(8.0, rows=0.8, columns=0.3, classes=0.2, start=2.0),
+        cost=Cost(1.8, rows=0.65, columns=0.3, classes=0.3, start=0.3),
+        preset={"hidden_layer_sizes": (64, 64)},
         space={
             "learning_rate_init": settings.Real(2e-3, 5e-2, log=True),
             "dropout": settings.Real(0.0, 0.4),

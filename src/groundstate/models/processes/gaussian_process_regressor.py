@@ -121,7 +121,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     traits = Traits(
         scaled_target=True,
         leverage=process_leverage,
-        cost=Cost(2.0, rows=2.7, columns=0.2, start=0.1),
+        cost=Cost(0.7, rows=2.5, columns=0.2, start=0.05),
         preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3)},
         space={
             "alpha": settings.Real(1e-8, 1.0, log=True),

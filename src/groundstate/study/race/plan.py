@@ -9,8 +9,8 @@ from groundstate.study.design import Size
 from groundstate.study.race import names
 
 PART = 20  # fits that a part of the evidence takes, about
-_SLOWEST = 5.0  # times as long as nominal that fits are expected to take at most
-_NOMINAL = 0.1  # nominal seconds that are believed until that many were measured
+_QUICKEST, _SLOWEST = 0.5, 5.0  # times as long as nominal that fits are expected to take
+_NOMINAL = 0.5  # nominal seconds that are believed until that many were measured
 
 
 class Pace:
@@ -19,7 +19,7 @@ class Pace:
     Examples
     --------
     >>> pace = Pace()
-    >>> pace.saw(1.0, 2.1)
+    >>> pace.saw(1.5, 3.5)
     >>> pace.of(3.0)
     6.0
     """
@@ -33,8 +33,8 @@ class Pace:
         self.measured += max(seconds, 0.0)
 
     def of(self, nominal: float) -> float:
-        """Seconds to expect; never less than nominal, and not much more by few fits."""
-        return min(max(self.measured / self.nominal, 1.0), _SLOWEST) * nominal
+        """Seconds to expect: as the fits before, between half of nominal and five times that."""
+        return min(max(self.measured / self.nominal, _QUICKEST), _SLOWEST) * nominal
 
 
 def nominal_parts(

@@ -48,6 +48,7 @@ from groundstate.study.selection import Developed, Tuned
 from groundstate.study.tuning import Search, tuned_by
 
 _ONE, _CANDIDATE = 0.5, 0.4  # of the time left, for a part, a candidate
+_INTERIM = 0.15  # of the time left, for an answer while the choice is open
 _REFIT = 1.5  # a fit to all rows takes that many times one to a fold's
 _FIRST_SECONDS = 10.0  # the least of the first candidate
 _ANSWER = 5.0  # seconds that an answer takes before one was timed: a fit, intervals, the report
@@ -144,7 +145,7 @@ class Stages:
         late = enter_simple(self.race, self.twins, self.clock, self.watch)
         if late:
             self.skipped.append(f"simple models, for time: {', '.join(late)} ({_FOR_TIME})")
-        for name in sorted(rest, key=lambda name: self.size.of(self.candidates[name])):
+        for name in rest:  # in the order of the list, which begins with what pays most often
             self._enter(name)
         if self.late:
             self.skipped.append(f"candidates, for time: {', '.join(self.late)} ({_FOR_TIME})")
@@ -154,7 +155,8 @@ class Stages:
             self.skipped.append("refits, curves and the diagnosis: not asked for (--quick)")
             return
         self._propose()
-        if isinstance(self.trials, list) and rest and self.clock.allows(2 * self.clock.spare):
+        answer = sum(self.clock.took.values())  # what an answer takes
+        if isinstance(self.trials, list) and rest and self.clock.allows(answer, _INTERIM):
             yield self._interim(names.CANDIDATES)
         self._tune()
         self._blend()
@@ -199,8 +201,10 @@ class Stages:
             members = self.race.blend(real)
         if not members:
             return
-        if self.clock.allows(_REFIT * self.race.entries[ENSEMBLE].fit_seconds, _ONE):
+        seconds, kept = _REFIT * self.race.entries[ENSEMBLE].fit_seconds, self.clock.took
+        if self.clock.allows(seconds - kept.get("refit", 0.0), _ONE):
             self.eligible.add(ENSEMBLE)
+            self.clock.keep("refit", max(seconds, kept.get("refit", 0.0)))  # tuning leaves it there
         elif ENSEMBLE not in self.late:
             self.late.append(ENSEMBLE)
             self.skipped.append(f"the ensemble: its members take long to fit ({_FOR_TIME})")

@@ -100,16 +100,24 @@ class HistogramBooster(EnergyEstimator):
 
     traits = Traits(
         single_columns=True,
-        cost=Cost(0.03, rows=0.85, classes=0.9, start=0.05),
+        cost=Cost(0.06, rows=0.6, columns=0.8, classes=0.9, start=0.02),
         summed=True,
         steps="max_iter",
         counts_all_steps=True,
+        # small trees, many small steps
+        preset={
+            "learning_rate": 0.05,
+            "max_iter": 300,
+            "max_leaf_nodes": 8,
+            "min_samples_leaf": 10,
+        },
         space={
-            "learning_rate": settings.Real(0.01, 0.5, log=True),
-            "max_iter": settings.Whole(20, 500, log=True),
-            "max_leaf_nodes": settings.Whole(4, 128, log=True),
-            "min_samples_leaf": settings.Whole(2, 100, log=True),
-            "l2_regularization": settings.Real(1e-6, 1e2, log=True),
+            "learning_rate": settings.Real(0.02, 0.2, log=True),
+            "max_iter": settings.Whole(100, 1000, log=True),
+            "max_leaf_nodes": settings.Whole(3, 64, log=True),
+            "min_samples_leaf": settings.Whole(2, 60, log=True),
+            "l2_regularization": settings.Real(1e-3, 1e2, log=True),
+            "max_features": settings.Real(0.3, 1.0),
         },
     )
 

@@ -72,7 +72,7 @@ class Forest(TreeModel):
 
     traits = Traits(
         single_columns=True,
-        cost=Cost(0.17, rows=1.15, columns=0.3, classes=0.4),
+        cost=Cost(0.1, rows=1.15, columns=0.3, classes=0.4),
         space={
             "max_features": settings.Real(0.1, 1.0),
             "min_samples_leaf": settings.Whole(1, 20, log=True),
