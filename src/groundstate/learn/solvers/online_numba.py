@@ -29,6 +29,7 @@ from groundstate.learn.solvers.svm.hinge.rows_numba import (
     matrix_of,
     rows_of,
     shuffle,
+    square_of,
     store,
     stream,
     write,
@@ -218,7 +219,7 @@ class _Visits:
             self.random, self.rows, self.targets, self.index, self.weight, self.place, state.theta,
             state.sums, state.paid, state.owed, state.t, *self.loss.compiled, RATES[how.rate], eta,
             how.power, self.first, self.alpha[0], self.alpha[1], self.intercept,
-            0.01 if self.rows.is_sparse else 1.0,  # intercepts of sparse rows move every time
+            0.01 if self.rows.sparse is not None else 1.0,  # intercepts of sparse rows move every time
             after if how.average else 0.0,
         )  # fmt: skip
         return losses[:done]
@@ -255,9 +256,10 @@ class _Visits:
 @jit
 def line_scores(rows: Any, theta: Any, n: int) -> Any:
     """Scores of all rows, ``(n,)``."""
+    x, sparse = rows
     out = np.empty(n)
     for i in range(n):
-        out[i] = dot_row(rows, i, theta) + theta[-1]
+        out[i] = dot_row(x, sparse, i, theta) + theta[-1]
     return out
 
 
@@ -269,11 +271,12 @@ def online_epoch(
     average: float,
 ) -> tuple[float, float, float]:  # fmt: skip
     """One pass; the summed loss, the clock, and the L1 penalty that every weight owes by now."""
+    x, sparse = rows
     d = len(theta) - 1
     total, scale, eta = 0.0, 1.0, eta0
     for position in range(len(place)):
         i, weight = index[place[position]], w[place[position]]
-        score = scale * dot_row(rows, i, theta) + theta[d]
+        score = scale * dot_row(x, sparse, i, theta) + theta[d]
         loss, slope, _ = point(code, parameter, link, k, score, y[i])
         total += weight * loss
         if rate == 1:
@@ -285,13 +288,7 @@ def online_epoch(
                 eta = eta0 / (math.sqrt(t) if power == 0.5 else t**power)
         step = -eta * min(max(slope, -BIG), BIG) * weight
         if rate >= 3:
-            square = 0.0
-            if len(rows.starts) > 0:
-                for at in range(rows.starts[i], rows.starts[i + 1]):
-                    square += rows.data[at] ** 2
-            else:
-                for j in range(d):
-                    square += rows.x[i, j] ** 2
+            square = square_of(x, sparse, i)
             side = 1.0 if slope < 0.0 else -1.0 if slope > 0.0 else 0.0
             if rate == 3:
                 step = side * min(eta0, loss / square) * weight if square > 0.0 else 0.0
@@ -305,7 +302,7 @@ def online_epoch(
                 theta[j] *= scale
             scale = 1.0
         if step != 0.0:
-            add_row(rows, i, step / scale, theta)
+            add_row(x, sparse, i, step / scale, theta)
             if intercept:
                 theta[d] += slow * step
         if l1 > 0.0 and rate < 3:

@@ -19,6 +19,8 @@ from groundstate.learn.rules.margins.perceptron import Perceptron
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     Rows,
+    add_row,
+    dot_row,
     inside,
     jit,
     matrix_of,
@@ -184,44 +186,32 @@ class _Table:
 
 
 @inside
-def _score(rows: Any, i: int, theta: Any, intercept: bool, score: Any) -> int:
+def _score(x: Any, sparse: Any, i: int, theta: Any, intercept: bool, score: Any) -> int:
     """Scores −e of all classes; which is the highest, the first of equals."""
-    d = theta.shape[1] - 1
     winner = 0
     for k in range(len(theta)):
-        total = theta[k, d] if intercept else 0.0
-        if len(rows.starts) > 0:
-            for at in range(rows.starts[i], rows.starts[i + 1]):
-                total += rows.data[at] * theta[k, rows.columns[at]]
-        else:
-            for j in range(d):
-                total += rows.x[i, j] * theta[k, j]
-        score[k] = total
-        if total > score[winner]:
+        score[k] = theta[k, -1] if intercept else 0.0
+        score[k] += dot_row(x, sparse, i, theta[k])
+        if score[k] > score[winner]:
             winner = k
     return winner
 
 
 @jit
 def _wrong(rows: Any, y: Any, w: Any, theta: Any, intercept: bool) -> float:
+    x, sparse = rows
     total, score = 0.0, np.empty(len(theta))
     for i in range(len(y)):
-        if w[i] > 0.0 and _score(rows, i, theta, intercept, score) != y[i]:
+        if w[i] > 0.0 and _score(x, sparse, i, theta, intercept, score) != y[i]:
             total += w[i]
     return total
 
 
 @inside
-def _push(rows: Any, i: int, k: int, by: float, theta: Any, intercept: bool) -> None:
-    d = theta.shape[1] - 1
-    if len(rows.starts) > 0:
-        for at in range(rows.starts[i], rows.starts[i + 1]):
-            theta[k, rows.columns[at]] += by * rows.data[at]
-    else:
-        for j in range(d):
-            theta[k, j] += by * rows.x[i, j]
+def _push(x: Any, sparse: Any, i: int, by: float, theta: Any, intercept: bool) -> None:
+    add_row(x, sparse, i, by, theta)
     if intercept:
-        theta[k, d] += by
+        theta[-1] += by
 
 
 @jit
@@ -234,6 +224,7 @@ def perceptron_epoch(
     ``sums`` collects what the mean of θ over the visits needs: θ itself where it decays, otherwise
     each change times the visits before it.
     """
+    x, sparse = rows
     classes, d = theta.shape[0], theta.shape[1] - 1
     score = np.empty(classes)
     decays = decay[0] > 0.0 or decay[1] > 0.0
@@ -242,25 +233,25 @@ def perceptron_epoch(
     for position in range(len(place)):
         i, weight = index[place[position]], w[place[position]]
         own, step = y[i], eta * weight
-        winner = _score(rows, i, theta, intercept, score)
+        winner = _score(x, sparse, i, theta, intercept, score)
         if separate:
             for k in range(classes):
                 t = 1.0 if k == own else -1.0
                 if t * score[k] <= 0.0:
                     mistakes += 1
                     total -= weight * t * score[k]
-                    _push(rows, i, k, t * step, theta, intercept)
+                    _push(x, sparse, i, t * step, theta[k], intercept)
                     if lazily:
-                        _push(rows, i, k, t * step * clock[0], sums, intercept)
+                        _push(x, sparse, i, t * step * clock[0], sums[k], intercept)
         elif winner != own:
             mistakes += 1
             total += weight * (score[winner] - score[own])
             by = 0.5 * step if classes == 2 else step
-            _push(rows, i, own, by, theta, intercept)
-            _push(rows, i, winner, -by, theta, intercept)
+            _push(x, sparse, i, by, theta[own], intercept)
+            _push(x, sparse, i, -by, theta[winner], intercept)
             if lazily:
-                _push(rows, i, own, by * clock[0], sums, intercept)
-                _push(rows, i, winner, -by * clock[0], sums, intercept)
+                _push(x, sparse, i, by * clock[0], sums[own], intercept)
+                _push(x, sparse, i, -by * clock[0], sums[winner], intercept)
         clock[0] += weight
         if decays:
             keep, off = max(0.0, 1.0 - step * decay[0]), step * decay[1]

@@ -121,7 +121,7 @@ def _shape(code: int, parameter: float, eta: float, y: float) -> tuple[float, fl
     return far * far, -2.0 * s * far, 2.0 if far > 0 else 0.0
 
 
-@inner
+@inner(forceinline=True)
 def point(
     code: int, parameter: float, link: int, k: float, eta: float, y: float
 ) -> tuple[float, float, float]:

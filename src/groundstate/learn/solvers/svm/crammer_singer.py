@@ -150,7 +150,7 @@ class _Joint:
             return False
         free, upper, here = free[at], upper[at], self.alpha[at]
         rows = np.full((len(at), len(self.W)), self.scale)
-        rows[:, : self.rows.x.shape[1]] = dense_rows(self.matrix, self.index[at])
+        rows[:, : self.matrix.shape[1]] = dense_rows(self.matrix, self.index[at])
         reference = free.argmax(1)
         free[np.arange(len(at)), reference] = False
         who, which = np.nonzero(free)  # the variables: a row and a class

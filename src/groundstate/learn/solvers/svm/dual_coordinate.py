@@ -125,13 +125,13 @@ class _Table:
         self.curve: F64 = np.zeros(len(norms)) if bound else self.lam / (2.0 * self.weight)
         self.diagonal = np.maximum(norms + self.scale**2 + self.curve, 1e-12)
         self.matrix: Any = matrix_of(x)
-        dense = not self.rows.is_sparse and x.shape[1] <= MAX_FEATURES
+        dense = self.rows.sparse is None and x.shape[1] <= MAX_FEATURES
         self.is_long = dense and bound and len(self.index) >= LONG * (x.shape[1] + 1)
 
     def signed(self, i: I64, k: int, width: int) -> F64:
         """Rows t x̃ with the intercept's column, dense."""
         out = np.full((len(i), width), self.scale)
-        out[:, : self.rows.x.shape[1]] = dense_rows(self.matrix, i)
+        out[:, : self.matrix.shape[1]] = dense_rows(self.matrix, i)
         out[self.y[i] != k] *= -1.0
         return out
 
@@ -141,7 +141,7 @@ class _Dual:
 
     def __init__(self, table: _Table, k: int) -> None:
         self.table, self.k = table, k
-        n, d = len(table.index), table.rows.x.shape[1]
+        n, d = len(table.index), table.matrix.shape[1]
         self.alpha = np.zeros(n)
         self.theta = np.zeros(d + (table.scale > 0))
         self.place: I64 = np.arange(n)

@@ -20,6 +20,7 @@ def dual_passes(
     ``state`` is the number of active rows and the extremes of the last pass, beyond which a row at
     its bound is set aside. Returns the passes made and whether all rows are optimal.
     """
+    x, sparse = rows
     n, d = len(index), len(theta) - 1
     size = int(state[0])
     for done in range(1, passes + 1):
@@ -30,7 +31,7 @@ def dual_passes(
             q = place[p]
             i = index[q]
             t = 1.0 if y[i] == k else -1.0
-            f = dot_row(rows, i, theta) + centre
+            f = dot_row(x, sparse, i, theta) + centre
             if scale > 0.0:
                 f += scale * theta[d]
             a, u = alpha[q], upper[q]
@@ -54,7 +55,7 @@ def dual_passes(
                 if new != a:
                     alpha[q] = new
                     by = (new - a) * t
-                    add_row(rows, i, by, theta)
+                    add_row(x, sparse, i, by, theta)
                     if scale > 0.0:
                         theta[d] += by * scale
             p += 1
@@ -77,10 +78,11 @@ def hinge_sum(
     power: int,
 ) -> float:  # fmt: skip
     """Σ w max(0, m − t f)^power over the listed rows; the last entry of θ is the intercept."""
+    x, sparse = rows
     total = 0.0
     for q in range(len(index)):
         i = index[q]
-        f = dot_row(rows, i, theta)
+        f = dot_row(x, sparse, i, theta)
         if intercept:
             f += theta[len(theta) - 1]
         gap = m - f if y[i] == k else m + f
@@ -90,37 +92,31 @@ def hinge_sum(
 
 
 @inside
-def _scores(rows: Any, i: int, W: Any, out: Any) -> None:
+def _scores(x: Any, sparse: Any, i: int, W: Any, out: Any) -> None:
     """out[k] += xᵢ·W[:, k]."""
-    classes = W.shape[1]
-    if len(rows.starts) > 0:
-        for at in range(rows.starts[i], rows.starts[i + 1]):
-            v, w = rows.data[at], W[rows.columns[at]]
-            for k in range(classes):
-                out[k] += v * w[k]
-    else:
-        x = rows.x[i]
-        for j in range(len(x)):
-            w = W[j]
-            for k in range(classes):
-                out[k] += x[j] * w[k]
+    if x is not None:
+        for j in range(x.shape[1]):
+            for k in range(W.shape[1]):
+                out[k] += x[i, j] * W[j, k]
+    if sparse is not None:
+        data, columns, starts = sparse
+        for at in range(starts[i], starts[i + 1]):
+            for k in range(W.shape[1]):
+                out[k] += data[at] * W[columns[at], k]
 
 
 @inside
-def _spread(rows: Any, i: int, by: Any, W: Any) -> None:
+def _spread(x: Any, sparse: Any, i: int, by: Any, W: Any) -> None:
     """W[:, k] += by[k] · xᵢ."""
-    classes = W.shape[1]
-    if len(rows.starts) > 0:
-        for at in range(rows.starts[i], rows.starts[i + 1]):
-            v, w = rows.data[at], W[rows.columns[at]]
-            for k in range(classes):
-                w[k] += v * by[k]
-    else:
-        x = rows.x[i]
-        for j in range(len(x)):
-            w = W[j]
-            for k in range(classes):
-                w[k] += x[j] * by[k]
+    if x is not None:
+        for j in range(x.shape[1]):
+            for k in range(W.shape[1]):
+                W[j, k] += x[i, j] * by[k]
+    if sparse is not None:
+        data, columns, starts = sparse
+        for at in range(starts[i], starts[i + 1]):
+            for k in range(W.shape[1]):
+                W[columns[at], k] += data[at] * by[k]
 
 
 @jit
@@ -133,6 +129,7 @@ def joint_passes(
     Row i solves :math:`\min_a \tfrac12 A\|a\|^2 + B^\top a` with :math:`\sum_k a_k = 0` and
     :math:`a_k \le u_i 1_{k = y}`: :math:`a_k = \min(u_i1_{k=y}, (\beta - B_k)/A)`, β found by sorting.
     """
+    x, sparse = rows
     n, classes = len(index), W.shape[1]
     d = W.shape[0] - 1
     size = int(state[0])
@@ -150,7 +147,7 @@ def joint_passes(
                 g[k] = centre[k] + (0.0 if k == own else m)
                 if scale > 0.0:
                     g[k] += scale * W[d, k]
-            _scores(rows, i, W, g)
+            _scores(x, sparse, i, W, g)
             high, low, other = -np.inf, np.inf, -np.inf
             for k in range(classes):
                 high = max(high, g[k])
@@ -180,7 +177,7 @@ def joint_passes(
                     new = min(u if k == own else 0.0, (beta - g[k]) / A)
                     change[k] = new - a[k]
                     a[k] = new
-                _spread(rows, i, change, W)
+                _spread(x, sparse, i, change, W)
                 if scale > 0.0:
                     for k in range(classes):
                         W[d, k] += scale * change[k]
@@ -199,12 +196,13 @@ def joint_passes(
 @jit
 def joint_sum(rows: Any, y: Any, index: Any, weight: Any, W: Any, b: Any, m: float) -> float:
     """Σ w max(0, m + e_y − e of the best wrong class) over the listed rows."""
+    x, sparse = rows
     total, classes = 0.0, W.shape[1]
     score = np.empty(classes)
     for q in range(len(index)):
         i = index[q]
         score[:] = b
-        _scores(rows, i, W, score)
+        _scores(x, sparse, i, W, score)
         other = -np.inf
         for k in range(classes):
             if k != y[i]:

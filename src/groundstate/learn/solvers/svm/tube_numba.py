@@ -131,6 +131,7 @@ def tube_passes(
     tol: float, passes: int,
 ) -> tuple[int, float, float]:  # fmt: skip
     """Passes over the active rows: how many are left, the last violation, and it over all rows."""
+    x, sparse = rows
     n, d = len(index), len(theta) - 1
     worst = 0.0
     for _ in range(passes):
@@ -140,7 +141,7 @@ def tube_passes(
         while p < size:
             q = place[p]
             i = index[q]
-            g = dot_row(rows, i, theta) + theta[d] - y[i]
+            g = dot_row(x, sparse, i, theta) + theta[d] - y[i]
             up, down, a, u = g + eps, g - eps, beta[q], box[q]
             aside = False
             if a == 0.0:
@@ -171,7 +172,7 @@ def tube_passes(
                 if new != a:
                     beta[q] = new
                     by = new - a
-                    add_row(rows, i, scale * by, theta)
+                    add_row(x, sparse, i, scale * by, theta)
                     theta[d] += centre * by
             p += 1
         if worst <= tol:

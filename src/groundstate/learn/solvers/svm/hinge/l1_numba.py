@@ -94,14 +94,11 @@ class SquaredHingeL1:
 
 def _columns(x: Tensor) -> Rows:
     """The columns of the table, each stored in one piece."""
-    nothing = np.empty(0, np.int64)
     if x.layout == torch.sparse_csr:
         turned = matrix_of(x).tocsc()
-        return Rows(
-            np.empty((0, x.shape[0])), turned.data.astype(np.float64),
-            turned.indices.astype(np.int64), turned.indptr.astype(np.int64),
-        )  # fmt: skip
-    return Rows(np.ascontiguousarray(x.numpy().T), np.empty(0), nothing, nothing)
+        index, starts = turned.indices.astype(np.int64), turned.indptr.astype(np.int64)
+        return Rows(None, (turned.data.astype(np.float64), index, starts))
+    return Rows(np.ascontiguousarray(x.numpy().T), None)
 
 
 class _OneClass:
@@ -130,16 +127,17 @@ class _OneClass:
     def _dense(self, some: Any) -> F64:
         """Some columns ``(n, m)``; the one after the last is the intercept's."""
         out = np.ones((len(self.t), len(some)))
-        rows = self.columns
+        x, sparse = self.columns
         for k, j in enumerate(some):
             if j == self.d:
                 continue
-            if len(rows.starts):
-                piece = slice(rows.starts[j], rows.starts[j + 1])
+            if sparse is not None:
+                data, index, starts = sparse
+                piece = slice(starts[j], starts[j + 1])
                 out[:, k] = 0.0
-                out[rows.columns[piece], k] = rows.data[piece]
-            else:
-                out[:, k] = rows.x[j]
+                out[index[piece], k] = data[piece]
+            if x is not None:
+                out[:, k] = x[j]
         return out
 
     def _leap(self) -> bool:
@@ -184,7 +182,9 @@ class _OneClass:
 
 
 @inside
-def _slopes(columns: Any, j: int, d: int, t: Any, w: Any, gap: Any) -> tuple[float, float]:
+def _slopes(
+    x: Any, sparse: Any, j: int, d: int, t: Any, w: Any, gap: Any
+) -> tuple[float, float]:  # fmt: skip
     """First and second derivative of the loss along one column; j = d is the intercept's."""
     g, h = 0.0, 0.0
     if j == d:
@@ -192,46 +192,48 @@ def _slopes(columns: Any, j: int, d: int, t: Any, w: Any, gap: Any) -> tuple[flo
             if gap[i] > 0.0:
                 g -= w[i] * t[i] * gap[i]
                 h += w[i]
-    elif len(columns.starts) > 0:
-        for at in range(columns.starts[j], columns.starts[j + 1]):
-            i, v = columns.columns[at], columns.data[at]
+        return 2.0 * g, 2.0 * h
+    if x is not None:
+        for i in range(len(t)):
+            if gap[i] > 0.0:
+                g -= w[i] * t[i] * gap[i] * x[j, i]
+                h += w[i] * x[j, i] * x[j, i]
+    if sparse is not None:
+        data, index, starts = sparse
+        for at in range(starts[j], starts[j + 1]):
+            i, v = index[at], data[at]
             if gap[i] > 0.0:
                 g -= w[i] * t[i] * gap[i] * v
                 h += w[i] * v * v
-    else:
-        x = columns.x[j]
-        for i in range(len(t)):
-            if gap[i] > 0.0:
-                g -= w[i] * t[i] * gap[i] * x[i]
-                h += w[i] * x[i] * x[i]
     return 2.0 * g, 2.0 * h
 
 
 @inside
-def _move(columns: Any, j: int, d: int, t: Any, w: Any, gap: Any, by: float) -> float:
+def _move(x: Any, sparse: Any, j: int, d: int, t: Any, w: Any, gap: Any, by: float) -> float:
     """gap −= by · t · column; the change of the loss."""
     change = 0.0
     if j == d:
         for i in range(len(t)):
-            old = max(gap[i], 0.0)
-            gap[i] -= by * t[i]
-            new = max(gap[i], 0.0)
-            change += w[i] * (new * new - old * old)
-    elif len(columns.starts) > 0:
-        for at in range(columns.starts[j], columns.starts[j + 1]):
-            i = columns.columns[at]
-            old = max(gap[i], 0.0)
-            gap[i] -= by * t[i] * columns.data[at]
-            new = max(gap[i], 0.0)
-            change += w[i] * (new * new - old * old)
-    else:
-        x = columns.x[j]
+            change += _moved(i, by * t[i], w, gap)
+        return change
+    if x is not None:
         for i in range(len(t)):
-            old = max(gap[i], 0.0)
-            gap[i] -= by * t[i] * x[i]
-            new = max(gap[i], 0.0)
-            change += w[i] * (new * new - old * old)
+            change += _moved(i, by * t[i] * x[j, i], w, gap)
+    if sparse is not None:
+        data, index, starts = sparse
+        for at in range(starts[j], starts[j + 1]):
+            i = index[at]
+            change += _moved(i, by * t[i] * data[at], w, gap)
     return change
+
+
+@inside
+def _moved(i: int, by: float, w: Any, gap: Any) -> float:
+    """gap[i] −= by; the change of the loss."""
+    old = max(gap[i], 0.0)
+    gap[i] -= by
+    new = max(gap[i], 0.0)
+    return float(w[i] * (new * new - old * old))
 
 
 @jit
@@ -240,6 +242,7 @@ def _passes(
     tol: float, passes: int,
 ) -> tuple[int, bool]:  # fmt: skip
     """``state``: active weights, largest violation of the last pass, violation of the first."""
+    x, sparse = columns
     p = len(theta)
     size = int(state[0])
     for done in range(1, passes + 1):
@@ -247,7 +250,7 @@ def _passes(
         s = 0
         while s < size:
             j = place[s]
-            g, h = _slopes(columns, j, d, t, w, gap)
+            g, h = _slopes(x, sparse, j, d, t, w, gap)
             h = max(h, 1e-12)
             here, strength = theta[j], lam[j]
             above, below = g + strength, g - strength
@@ -277,7 +280,7 @@ def _passes(
             moved = 0.0
             change = 0.0
             for _ in range(30):
-                change += _move(columns, j, d, t, w, gap, by - moved)
+                change += _move(x, sparse, j, d, t, w, gap, by - moved)
                 moved = by
                 if change + strength * (abs(here + by) - abs(here)) <= 0.01 * promised:
                     break

@@ -26,27 +26,21 @@ jit, inside = outer(fastmath=SUMS), inner(fastmath=SUMS)
 
 
 class Rows(NamedTuple):
-    """``x`` ``(n, d)`` for dense rows, or the three arrays of CSR, for which ``x`` is empty."""
+    """``x`` ``(n, d)`` for dense rows, else the three arrays of CSR; the other one is None.
 
-    x: NDArray[Any]
-    data: F64
-    columns: I64
-    starts: I64
+    Loops over the one kind are not compiled for the other, and count no references to it.
+    """
 
-    @property
-    def is_sparse(self) -> bool:
-        return len(self.starts) > 0
+    x: NDArray[Any] | None
+    sparse: tuple[F64, I64, I64] | None
 
 
 def rows_of(x: Tensor) -> Rows:
     """The rows of a tensor on the CPU, without a copy where they are dense."""
     if x.layout == torch.sparse_csr:
         data = np.ascontiguousarray(x.values().double().numpy())
-        return Rows(
-            np.empty((0, x.shape[1])), data, x.col_indices().numpy(), x.crow_indices().numpy()
-        )
-    nothing = np.empty(0, np.int64)
-    return Rows(np.ascontiguousarray(x.detach().numpy()), np.empty(0), nothing, nothing)
+        return Rows(None, (data, x.col_indices().numpy(), x.crow_indices().numpy()))
+    return Rows(np.ascontiguousarray(x.detach().numpy()), None)
 
 
 def matrix_of(x: Tensor) -> Any:
@@ -73,29 +67,43 @@ def squared_norms(x: Tensor) -> F64:
 
 
 @inside
-def dot_row(rows: Any, i: int, theta: Any) -> float:
+def dot_row(x: Any, sparse: Any, i: int, theta: Any) -> float:
     """xᵢ·θ over the features; θ may be longer."""
     total = 0.0
-    if len(rows.starts) > 0:
-        for at in range(rows.starts[i], rows.starts[i + 1]):
-            total += rows.data[at] * theta[rows.columns[at]]
-    else:
-        x = rows.x[i]
-        for j in range(len(x)):
-            total += x[j] * theta[j]
+    if x is not None:
+        for j in range(x.shape[1]):
+            total += x[i, j] * theta[j]
+    if sparse is not None:
+        data, columns, starts = sparse
+        for at in range(starts[i], starts[i + 1]):
+            total += data[at] * theta[columns[at]]
     return total
 
 
 @inside
-def add_row(rows: Any, i: int, by: float, theta: Any) -> None:
+def square_of(x: Any, sparse: Any, i: int) -> float:
+    """‖xᵢ‖²."""
+    total = 0.0
+    if x is not None:
+        for j in range(x.shape[1]):
+            total += x[i, j] ** 2
+    if sparse is not None:
+        data, _, starts = sparse
+        for at in range(starts[i], starts[i + 1]):
+            total += data[at] ** 2
+    return total
+
+
+@inside
+def add_row(x: Any, sparse: Any, i: int, by: float, theta: Any) -> None:
     """θ += by · xᵢ over the features."""
-    if len(rows.starts) > 0:
-        for at in range(rows.starts[i], rows.starts[i + 1]):
-            theta[rows.columns[at]] += by * rows.data[at]
-    else:
-        x = rows.x[i]
-        for j in range(len(x)):
-            theta[j] += by * x[j]
+    if x is not None:
+        for j in range(x.shape[1]):
+            theta[j] += by * x[i, j]
+    if sparse is not None:
+        data, columns, starts = sparse
+        for at in range(starts[i], starts[i + 1]):
+            theta[columns[at]] += by * data[at]
 
 
 @jit
