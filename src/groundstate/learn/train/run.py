@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -330,14 +331,17 @@ class Training(Engine):
         """Bring the losses of the last steps to the host, and stop where one is not finite."""
         if not self.losses:
             return
-        stacked = torch.stack(self.losses)
+        many = self.losses[0].ndim  # of several steps each
+        stacked = torch.cat(self.losses) if many else torch.stack(self.losses)
         fresh: list[float] = self.shards.values(stacked).tolist()
         self.losses, before = [], len(self.values)
         self.values += fresh
-        bad = next((i for i, v in enumerate(fresh) if not math.isfinite(v)), None)
-        skips = self.precision.scaler is not None and any(map(math.isfinite, fresh))
-        if bad is not None and not skips:  # with loss scaling, a step that overflows is skipped
-            self._stop_at(before + bad)
+        finite = list(map(math.isfinite, fresh))
+        if all(finite):
+            return
+        skips = self.precision.scaler is not None and any(finite)
+        if not skips:  # with loss scaling, a step that overflows is skipped
+            self._stop_at(before + finite.index(False))
 
     def _stop_at(self, step: int) -> None:
         run, many = self.progress, self.settings.accumulate
@@ -360,11 +364,15 @@ class Training(Engine):
         self.values, self.weights = [], []
         history.objective += losses
         history.seconds.append(seconds)
-        run.examples += math.fsum(weights)
+        total = math.fsum(weights)
+        run.examples += total
         if self.terms is not None:
             states.record(self, self.terms)
-        kept = [(v, w) for v, w in zip(losses, weights, strict=True) if math.isfinite(v)]
-        objective = math.fsum(v * w for v, w in kept) / math.fsum(w for _, w in kept)
+        if not all(map(math.isfinite, losses)):
+            weights = [w if math.isfinite(v) else 0.0 for v, w in zip(losses, weights, strict=True)]
+            losses = [v if math.isfinite(v) else 0.0 for v in losses]
+            total = math.fsum(weights)
+        objective = math.fsum(map(mul, losses, weights)) / total
         if self.rule.is_objective:
             self.first = objective if math.isnan(self.first) else self.first
             guard.check_progress(self.first, objective, run.epoch, self.settings.lr, self.saved)
