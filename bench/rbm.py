@@ -33,10 +33,7 @@ def ours(data: dict[str, Any]) -> Any:
 def peer(data: dict[str, Any]) -> Any:
     from sklearn.neural_network import BernoulliRBM
 
-    settings = data["settings"]
-    # as many chains and the same rate throughout, as the peer
-    own = {"n_chains": settings["batch_size"], "schedule": "constant"}
-    return BernoulliRBM(**settings, **own).fit(data["X"])
+    return BernoulliRBM(**data["settings"]).fit(data["X"])
 
 
 def likelihood(data: dict[str, Any], model: Any) -> float:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from operator import mul
 from typing import TYPE_CHECKING
 
 import torch
@@ -38,7 +39,7 @@ class Readings:
 
     Attributes
     ----------
-    losses : of the current epoch and not read yet, on the device
+    losses : of the current epoch and not read yet, on the device; a number, or those of several steps
     values : of the current epoch, read
     weights : of the steps of the current epoch
     first : objective of the first epoch
@@ -75,13 +76,14 @@ class Readings:
         training, finished = self.training, self._finished
         waiting = [loss for epoch in finished for loss in epoch.losses] + self.losses
         found: Iterator[float] = iter(())
-        if waiting:
-            found = iter(training.shards.values(torch.stack(waiting)).tolist())
+        if waiting:  # numbers, or each of several steps
+            together = torch.cat(waiting) if waiting[0].ndim else torch.stack(waiting)
+            found = iter(training.shards.values(together).tolist())
         kept = [epoch.terms for epoch in finished if epoch.terms is not None]
         terms = iter(torch.stack(kept).tolist() if kept else ())
         self._finished, self.losses, objective = [], [], math.nan
         for epoch in finished:
-            fresh = list(islice(found, len(epoch.losses)))
+            fresh = list(islice(found, len(epoch.weights) - len(epoch.values)))
             self._take(epoch.values, fresh, epoch.number, epoch.lr)
             training.history.objective += epoch.values
             if epoch.terms is not None:
@@ -97,20 +99,21 @@ class Readings:
         """Losses of an epoch behind those that were read before; the first bad one ends the run."""
         training, before = self.training, len(values)
         values += fresh
-        bad = next((i for i, v in enumerate(fresh) if not math.isfinite(v)), None)
-        skips = training.precision.scaler is not None and any(map(math.isfinite, fresh))
-        if bad is None or skips:  # with loss scaling, a step that overflows is skipped
+        finite = list(map(math.isfinite, fresh))
+        skips = training.precision.scaler is not None and any(finite)
+        if all(finite) or skips:  # with loss scaling, a step that overflows is skipped
             return
-        step, many = before + bad, training.settings.accumulate
+        step, many = before + finite.index(False), training.settings.accumulate
         rows = training.feed.rows(epoch, step * many, many)
         raise guard.not_finite(values[step], step, epoch, rows, lr, training.saved)
 
     def _objective(self, epoch: _Epoch) -> float:
         training = self.training
-        kept = [
-            (v, w) for v, w in zip(epoch.values, epoch.weights, strict=True) if math.isfinite(v)
-        ]
-        objective = math.fsum(v * w for v, w in kept) / math.fsum(w for _, w in kept)
+        values, weights = epoch.values, epoch.weights
+        if not all(map(math.isfinite, values)):
+            weights = [w if math.isfinite(v) else 0.0 for v, w in zip(values, weights, strict=True)]
+            values = [v if math.isfinite(v) else 0.0 for v in values]
+        objective = math.fsum(map(mul, values, weights)) / math.fsum(weights)
         if training.rule.is_objective:
             self.first = objective if math.isnan(self.first) else self.first
             lr = training.settings.lr

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from groundstate.compute.foreign.torch import foreach_add_
+from groundstate.compute.foreign.torch import affine, foreach_add_
 from groundstate.energy.basic import BilinearEnergy
 from groundstate.learn.base import Batch, History, Problem, Terms
 from groundstate.learn.callbacks import Monitor
@@ -126,7 +126,7 @@ class _Statistics(_Training):
     def _recorded(self, objective: Tensor, means: Tensor, total: float) -> Any:
         if self.settings.average is not None:
             self._accumulate()
-        self.readings.add(objective[0], total)
+        self.readings.add(objective, total)
         return self._terms(means)
 
     def _started(self) -> dict[str, Tensor]:
@@ -169,7 +169,7 @@ class _Statistics(_Training):
             x = data.index_select(0, batches.rows[part])
             weight = None if batches.weights is None else batches.weights[part]
             found, means = self._compiled_steps(x, weight, sizes, totals[t : t + block], t)
-            self.readings.losses += found.unbind()
+            self.readings.losses.append(found)
             at = part.stop
         self.readings.weights += totals
         self.terms = self._terms(means)
@@ -234,7 +234,8 @@ class _Statistics(_Training):
     def _moved(self, x: Tensor, share: Tensor, mass: float) -> tuple[Tensor, Tensor]:
         """k sweeps of the chains, then the gradients; the objective and the mean free energies."""
         energy, k = self.energy, self.rule.source.k
-        l = energy.W.shape[1]
+        W, b, c = (p.detach() for p in (energy.W, energy.b, energy.c))
+        l = len(c)
         if self.persistent:
             chains = self._started()
             z, v = chains["z"], chains["x"]
@@ -245,12 +246,12 @@ class _Statistics(_Training):
         for step in range(0 if self.tempered else k):
             u = self._uniforms(z, v)
             if not self.persistent:
-                torch.lt(u[:, :l], torch.sigmoid(energy.up(v if step else x)), out=z)
-            torch.lt(u[:, l:], torch.sigmoid(energy.down(z)), out=v)
+                torch.lt(u[:, :l], affine(v if step else x, W, c).sigmoid_(), out=z)
+            torch.lt(u[:, l:], affine(z, W.T, b).sigmoid_(), out=v)
             if self.persistent and step + 1 < k:
-                torch.lt(u[:, :l], torch.sigmoid(energy.up(v)), out=z)
+                torch.lt(u[:, :l], affine(v, W, c).sigmoid_(), out=z)
         rows = torch.cat([x, v])
-        a = energy.up(rows)  # (B + n, l)
+        a = affine(rows, W, c)  # (B + n, l)
         sigma = torch.sigmoid(a)
         if self.persistent and not self.tempered:  # the hidden bits of the next step
             torch.lt(u[:, :l], sigma[len(x) :], out=z)
@@ -284,7 +285,7 @@ class _Statistics(_Training):
         self, rows: Tensor, sigma: Tensor, signed: Tensor, a: Tensor, data: int
     ) -> tuple[Tensor, Tensor]:
         energy = self.energy
-        energy.W.grad = rows.T @ sigma
+        energy.W.grad = affine(rows.T, sigma)
         energy.b.grad = signed @ rows
         energy.c.grad = sigma.sum(0)
         free = (softplus(a).sum(1) + rows @ energy.b) * signed  # F of data, −F of negatives

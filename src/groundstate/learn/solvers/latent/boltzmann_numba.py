@@ -22,21 +22,11 @@ def _jit(function: Any) -> Any:
 
 
 @_jit
-def _up(x: Any, W: Any, c: Any, a: Any) -> None:
-    """Logits of z given x, ``(n, l)``."""
-    np.dot(x, W, a)
+def _add(shift: Any, a: Any) -> None:
+    """a ← a + shift, ``(n, m)`` and ``(m,)``."""
     for i in range(len(a)):
-        for j in range(c.size):
-            a[i, j] += c[j]
-
-
-@_jit
-def _down(z: Any, W: Any, b: Any, a: Any) -> None:
-    """Logits of x given z, ``(n, d)``."""
-    np.dot(z, W.T, a)
-    for i in range(len(a)):
-        for k in range(b.size):
-            a[i, k] += b[k]
+        for j in range(shift.size):
+            a[i, j] += shift[j]
 
 
 @_jit
@@ -78,72 +68,48 @@ def _means(a: Any, E: Any, share: Any, s: Any) -> float:
 
 
 @_jit
-def _raise(x: Any, s: Any, sign: float, grad: Any) -> None:
-    """grad += sign xᵀ s, ``(d, l)``."""
-    found = np.dot(x.T, s)
-    for k in range(len(found)):
-        for j in range(found.shape[1]):
-            grad[k, j] += x.dtype.type(sign) * found[k, j]
-
-
-@_jit
-def _see(u: Any, W: Any, b: Any, z: Any, v: Any) -> None:
-    """Visible bits of the chains from their hidden ones, with uniforms u ``(n, d)``."""
-    n, d = v.shape
-    back, E, buffer = np.empty((n, d), W.dtype), np.empty(n * d), np.empty(n * d)
-    _down(z, W, b, back)
-    _exponentials(back.reshape(n * d), E, buffer)
-    _throw(back, E, u, v)
-
-
-@_jit
-def _hide(u: Any, W: Any, c: Any, v: Any, z: Any) -> None:
-    """Hidden bits of the chains from their visible ones, with uniforms u ``(n, l)``."""
-    n, l = z.shape
-    a, E, buffer = np.empty((n, l), W.dtype), np.empty(n * l), np.empty(n * l)
-    _up(v, W, c, a)
-    _exponentials(a.reshape(n * l), E, buffer)
-    _throw(a, E, u, z)
+def _sweep(u: Any, W: Any, shift: Any, given: Any, bits: Any, a: Any, E: Any, buffer: Any) -> None:
+    """Bits of one layer from those of the other, by W ``(given, bits)`` and uniforms u ``(n, m)``."""
+    n, m = bits.shape
+    logits = a[: n * m].reshape(n, m)
+    np.dot(given, W, logits)
+    _add(shift, logits)
+    _exponentials(a[: n * m], E[: n * m], buffer)
+    _throw(logits, E, u, bits)
 
 
 @_jit
 def _learn(
-    x: Any, weight: Any, total: float, u: Any, z: Any, v: Any, W: Any, b: Any, c: Any,
-    dW: Any, db: Any, dc: Any, rate: float, means: Any,
+    rows: Any, m: int, share: Any, u: Any, z: Any, W: Any, b: Any, c: Any,
+    dW: Any, db: Any, dc: Any, rate: float, means: Any, a: Any, s: Any, E: Any, buffer: Any,
 ) -> float:  # fmt: skip
-    """Gradients of the difference of free energies between rows x and chains v, and one step
-    along them; the difference. Logits of the chains also give their next hidden bits z, with
-    uniforms u ``(n, l)``. ``weight`` of length zero stands for ones."""
-    m, n = len(x), len(v)
-    d, l = W.shape
-    here, there = np.empty(m), np.full(n, 1.0 / n)
-    for i in range(m):
-        here[i] = (weight[i] if weight.size else 1.0) / total
-    most = max(m, n) * l
-    E, buffer, a = np.empty(most), np.empty(most), np.empty((max(m, n), l), W.dtype)
-    s = np.empty((max(m, n), l), W.dtype)
-    dW[:] = 0
+    """Gradients of the difference of free energies between the first m rows and the chains after
+    them, and one step along them; the difference. Logits of the chains also give their next hidden
+    bits z, with uniforms u ``(n, l)``."""
+    size, d = rows.shape
+    l = c.size
+    logits, signed = a[: size * l].reshape(size, l), s[: size * l].reshape(size, l)
+    np.dot(rows, W, logits)
+    _add(c, logits)
+    _exponentials(a[: size * l], E[: size * l], buffer)
+    _throw(logits[m:], E[m * l :], u, z)
+    means[0] = -_means(logits[:m], E, share, signed)
+    means[1] = _means(logits[m:], E[m * l :], share[m:], signed[m:])
+    np.dot(rows.T, signed, dW)
     db[:] = 0
     dc[:] = 0
-    value = 0.0
-    for side in range(2):
-        rows, share, sign = (x, here, -1.0) if side == 0 else (v, there, 1.0)
-        size = len(rows)
-        _up(rows, W, c, a[:size])
-        _exponentials(a[:size].reshape(size * l), E[: size * l], buffer)
-        soft = _means(a[:size], E, share, s[:size])
-        for i in range(size):
-            for k in range(d):
-                soft += share[i] * rows[i, k] * b[k]
-        means[side] = -soft
-        value += sign * soft
-        _raise(rows, s[:size], sign, dW)
-        for i in range(size):
-            for j in range(l):
-                dc[j] += sign * s[i, j]
-            for k in range(d):
-                db[k] += sign * share[i] * rows[i, k]
-    _throw(a[:n], E, u, z)
+    for i in range(size):
+        w, seen = share[i], 0.0
+        for k in range(d):
+            seen += rows[i, k] * b[k]
+            db[k] += w * rows[i, k]
+        for j in range(l):
+            dc[j] += signed[i, j]
+        if i < m:
+            means[0] -= w * seen
+        else:
+            means[1] += w * seen
+    means[0], means[1] = -means[0], -means[1]
     step = W.dtype.type(rate)
     for k in range(d):
         b[k] -= step * db[k]
@@ -151,7 +117,7 @@ def _learn(
             W[k, j] -= step * dW[k, j]
     for j in range(l):
         c[j] -= step * dc[j]
-    return value
+    return means[0] - means[1]
 
 
 @_jit
@@ -165,17 +131,32 @@ def pcd_steps(
     difference of free energies of every step, ``(T,)``, and the mean free energies of rows and
     chains in the last.
     """
-    values, means, l = np.empty(len(ends)), np.zeros(2), len(c)
-    lo = 0
+    values, means = np.empty(len(ends)), np.zeros(2)
+    n, d, l = len(v), b.size, c.size
+    most = ends[0]
+    for t in range(1, len(ends)):
+        most = max(most, ends[t] - ends[t - 1])
+    stack, share = np.empty((most + n, d), W.dtype), np.empty(most + n)
+    cells = max((most + n) * l, n * d)
+    a, s = np.empty(cells, W.dtype), np.empty((most + n) * l, W.dtype)
+    E, buffer = np.empty(cells), np.empty(cells)
+    sweeps, lo = u.shape[1], 0
     for t in range(len(ends)):
-        sweeps = u.shape[1]
-        for s in range(sweeps):
-            _see(u[t, s, :, l:], W, b, z, v)
-            if s + 1 < sweeps:
-                _hide(u[t, s, :, :l], W, c, v, z)
+        for i in range(sweeps):
+            _sweep(u[t, i, :, l:], W.T, b, z, v, a, E, buffer)
+            if i + 1 < sweeps:
+                _sweep(u[t, i, :, :l], W, c, v, z, a, E, buffer)
         hi = ends[t]
-        w = weight[lo:hi] if weight.size else weight[:0]
+        m = hi - lo
+        rows = stack[: m + n]
+        rows[:m] = x[lo:hi]
+        rows[m:] = v
+        for i in range(m):
+            share[i] = -(weight[lo + i] if weight.size else 1.0) / totals[t]
+        share[m : m + n] = 1.0 / n
         last = u[t, sweeps - 1, :, :l]
-        values[t] = _learn(x[lo:hi], w, totals[t], last, z, v, W, b, c, dW, db, dc, rates[t], means)
+        values[t] = _learn(
+            rows, m, share, last, z, W, b, c, dW, db, dc, rates[t], means, a, s, E, buffer
+        )
         lo = hi
     return values, means
