@@ -20,7 +20,8 @@ from groundstate.math.manifold.fuzzy import fuzzy_graph, membership_curve
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
-from groundstate.models.manifolds.base import EnergyEmbedding, memory_of
+from groundstate.models.distances import memory_of
+from groundstate.models.manifolds.base import EnergyEmbedding
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
