@@ -15,8 +15,11 @@ from sklearn.datasets import make_blobs
 from groundstate import KMeans, MiniBatchKMeans
 from groundstate.compute import run_local
 from groundstate.compute.mapped import is_mapped, mapped
+from groundstate.compute.random import Key
 from groundstate.data import Rereadable
 from groundstate.errors import DataError
+from groundstate.learn.solvers.latent.kmeans.drawers import MappedDrawer
+from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 
 
 def table(n: int = 3000) -> tuple[np.ndarray, np.ndarray]:
@@ -136,3 +139,14 @@ def test_two_processes_with_a_stream_each() -> None:
     for part in run_local(shard, 2):
         np.testing.assert_allclose(part["mu"], whole.cluster_centers_, rtol=1e-10, atol=1e-10)
         assert part["J"] == pytest.approx(whole.inertia_, rel=1e-10)
+
+
+def test_rows_drawn_from_a_file_are_those_of_the_table(tmp_path: Path) -> None:
+    """However few rows are read at a time, also none."""
+    rows = np.random.default_rng(0).normal(size=(3_000, 4))
+    np.save(tmp_path / "rows.npy", rows)
+    x = mapped(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+    drawer = drawer_of(x, None, Key.of(0))
+    assert isinstance(drawer, MappedDrawer)
+    for index in (torch.arange(2_999, -1, -7), torch.tensor([5]), torch.arange(0)):
+        assert drawer.take(index).tolist() == rows[index.numpy()].tolist()

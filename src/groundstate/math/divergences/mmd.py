@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -100,10 +101,15 @@ def _median(X: Any, Y: Any, max_rows: int | None) -> Any:
     off = torch.pdist(torch.cat(parts))
     if not len(off):
         return X.new_tensor(1.0)
-    middle = len(off) // 2
-    value = off.kthvalue(middle + 1).values
-    if len(off) % 2 == 0:
-        value = 0.5 * (value + off.kthvalue(middle).values)
+    middle, even = len(off) // 2, len(off) % 2 == 0
+    if off.device.type == "cpu":  # one selection finds both sides of the middle
+        found = np.partition(off.numpy(), middle)
+        value = torch.from_numpy(found[middle : middle + 1])[0]
+        below = torch.from_numpy(found[:middle]).max() if even else value
+    else:
+        value = off.kthvalue(middle + 1).values
+        below = off.kthvalue(middle).values if even else value
+    value = 0.5 * (value + below)
     mean = off.mean()
     return torch.where(value > 0, value, torch.where(mean > 0, mean, torch.ones_like(mean)))
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.compute.mapped import pieces
+from groundstate.compute.mapped import give_back, pieces
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import Reduce, current
 from groundstate.compute.tiles import over_slices
@@ -24,6 +24,7 @@ from groundstate.learn.solvers.latent.kmeans.table import as_csr
 
 ROUNDS, OVERSAMPLING = 5, 2
 PIECE = 2**14  # rows of a file that are looked at together
+SCATTERED = 2**6  # the same of rows that lie anywhere in it
 
 
 class Drawer(ABC):
@@ -231,6 +232,14 @@ class TensorDrawer(Drawer):
 
 class MappedDrawer(TensorDrawer):
     """Draws rows of a file: a pass over it for each round and one for the row that was chosen."""
+
+    def take(self, index: Tensor) -> Tensor:
+        """A few rows after the other: each brings the pages around it."""
+        parts = []
+        for some in index.split(SCATTERED):
+            parts.append(super().take(some))
+            give_back()
+        return torch.cat(parts) if parts else super().take(index)
 
     def _hashes(self) -> Tensor:
         return row_hashes(self.x)
