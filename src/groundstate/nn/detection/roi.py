@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from groundstate.compute.foreign.fused import fused
 from groundstate.math.arrays import to_numpy
+from groundstate.nn.detection.fixed_sum import fixed_sum
 from groundstate.nn.detection.region_arguments import arguments
 
 
@@ -301,7 +302,7 @@ class _Pool(torch.autograd.Function):
 
 
 class _FusedPool(torch.autograd.Function):
-    """`_pool` in one kernel."""
+    """`_pool` in one kernel; backwards the additions race, but of whole numbers."""
 
     @staticmethod
     def forward(
@@ -320,9 +321,9 @@ class _FusedPool(torch.autograd.Function):
         (first,) = ctx.saved_tensors
         images, channels, height, width = ctx.shape
         own = torch.arange(channels, device=first.device)[:, None, None]
-        place = (first.long() * channels + own)[first >= 0]
-        out = grads[0].new_zeros(images * height * width * channels)
-        out.index_put_((place,), grads[0][first >= 0], accumulate=True)  # sorted: no additions race
+        place = torch.where(first >= 0, first.long() * channels + own, -1)
+        size = images * height * width * channels
+        out = fixed_sum(grads[0].flatten(), place.flatten(), size)
         out = out.view(images, height, width, channels).permute(0, 3, 1, 2).contiguous()
         return out, None, None, None
 
