@@ -29,6 +29,7 @@ from groundstate.evaluate import assess_generator
 TARGETS = {"penguins": "species", "titanic": "survived", "diamonds": "price"}
 TWINS = {"titanic": ("alive",)}  # columns that say the target again
 GENERATORS: dict[str, Callable[[int], Any]] = {
+    "TableMixture": lambda seed: gs.TableMixture(random_state=seed),
     "AutoregressiveDensity": lambda seed: gs.AutoregressiveDensity(random_state=seed),
     "NormalizingFlow": lambda seed: gs.NormalizingFlow(early_stopping=True, random_state=seed),
     "VAE": lambda seed: gs.VAE(early_stopping=True, random_state=seed),

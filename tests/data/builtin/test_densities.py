@@ -117,7 +117,7 @@ def test_captions_and_pairs() -> None:
     assert {c.split()[1] for c in captions} == {"pink", "cyan"}
     pink = images[factors[:, 0] == 0].sum((0, 2, 3))
     np.testing.assert_allclose(pink / pink.sum(), np.array([1.0, 0.3, 0.9]) / 2.2, rtol=1e-4)
-    with pytest.raises(ValueError, match="yellow, pink, cyan, got \\['mauve'\\]"):
+    with pytest.raises(ValueError, match="cyan, white, grey, got \\['mauve'\\]"):
         data.make_captions(5, colours=["mauve"])
     a, b, y = data.make_edge_pairs(200, random_state=0)
     assert set(y.tolist()) == {0, 1, 2}

@@ -16,6 +16,7 @@ F32 = NDArray[np.float32]
 COLOURS = {
     "red": (1.0, 0.1, 0.1), "green": (0.1, 0.8, 0.1), "blue": (0.2, 0.3, 1.0),
     "yellow": (1.0, 0.9, 0.1), "pink": (1.0, 0.3, 0.9), "cyan": (0.1, 0.9, 0.9),
+    "white": (1.0, 1.0, 1.0), "grey": (0.5, 0.5, 0.5),
 }  # fmt: skip
 FACTORS = ("row", "column", "size", "angle")
 
@@ -94,7 +95,7 @@ def make_captions(
     ----------
     n_samples : pictures
     side : pixels
-    colours : names, of "red", "green", "blue", "yellow", "pink" and "cyan"
+    colours : names, of "red", "green", "blue", "yellow", "pink", "cyan", "white" and "grey"
     random_state : source of the draws
 
     Returns
