@@ -39,12 +39,9 @@ class DBSCAN(GroupClusterer):
         How far a neighbour may be. It has the units of the columns: scale them first.
     min_samples : int, default=5
         Weight within ``eps`` that makes a row a core row.
-    metric : str or callable, default="euclidean"
-        "precomputed" takes the matrix of distances as X.
     metric_params : dict, default=None
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         How neighbours are found.
-    leaf_size : int, default=30
     p : float, default=None
         Exponent of the Minkowski metric; None is 2.
 

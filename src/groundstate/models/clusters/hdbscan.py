@@ -52,12 +52,9 @@ class HDBSCAN(GroupClusterer):
     cluster_selection_epsilon : float, default=0.0
         Groups nearer than this are not split.
     max_cluster_size : int, default=None
-    metric : str or callable, default="euclidean"
-        "precomputed" takes the matrix of distances as X.
     metric_params : dict, default=None
     alpha : float, default=1.0
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-    leaf_size : int, default=40
     cluster_selection_method : {"eom", "leaf"}, default="eom"
         The most lasting groups, or the leaves of the tree.
     allow_single_cluster : bool, default=False
