@@ -34,8 +34,6 @@ class ComplementNB(DiscreteNB):
 
     Parameters
     ----------
-    alpha : float or (n_features,) array, default=1.0
-        Counts added to every word.
     fit_prior : bool, default=True
         Whether ``class_log_prior_`` is learned; it is only reported.
     class_prior : (n_classes,) array, default=None

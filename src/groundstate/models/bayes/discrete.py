@@ -33,6 +33,8 @@ class DiscreteNB(ClosedFormClassifier):
         Learn the class probabilities; False makes them equal.
     class_prior : (n_classes,) array
         Class probabilities to keep.
+    alpha : float or (n_features,) array
+        Counts added to every word.
 
     Attributes
     ----------

@@ -23,11 +23,6 @@ class MultinomialNB(DiscreteNB):
     count (NaN) is a factor that is left out; in learning, the counts of the other rows of the class
     stand for it, :math:`n_{yj}` being scaled up to all of them.
 
-    Parameters
-    ----------
-    alpha : float or (n_features,) array, default=1.0
-        Counts added to every word.
-
     Attributes
     ----------
     feature_count_, feature_log_prob_ : (n_classes, n_features) arrays

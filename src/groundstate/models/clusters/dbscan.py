@@ -44,7 +44,6 @@ class DBSCAN(GroupClusterer):
     metric_params : dict, default=None
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         How neighbours are found.
-    leaf_size : int, default=30
     p : float, default=None
         Exponent of the Minkowski metric; None is 2.
 

@@ -24,6 +24,12 @@ from groundstate.models.roles import EnergyClusterer
 class GroupClusterer(GivenDistances, EnergyClusterer):
     r"""Groups of rows, and :math:`e(x, z) = \tfrac12 D(x, G_z)^2` for one more.
 
+    Parameters
+    ----------
+    leaf_size : int
+    metric : str or callable
+        "precomputed" takes the matrix of distances as X.
+
     Attributes
     ----------
     labels_ : (n_samples,) array

@@ -62,7 +62,6 @@ class HDBSCAN(GroupClusterer):
     metric_params : dict, default=None
     alpha : float, default=1.0
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-    leaf_size : int, default=40
     cluster_selection_method : {"eom", "leaf"}, default="eom"
         The most lasting groups, or the leaves of the tree.
     allow_single_cluster : bool, default=False

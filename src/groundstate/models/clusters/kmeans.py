@@ -62,10 +62,6 @@ class KMeans(Mapped, CentroidClusterer):
         A centroid that loses all its rows moves to the row farthest from its own, or stays.
     stop : {"shift", "max_shift"}, default="shift"
         What ``tol`` is compared with; "max_shift" is the largest move of a centroid, absolute.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------

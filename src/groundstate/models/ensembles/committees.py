@@ -32,6 +32,8 @@ class CommitteeModel(EnergyEstimator):
     Parameters
     ----------
     n_estimators : int
+    device : str or torch.device
+        Where answers are averaged; members choose their own.
     """
 
     __getitem__, __iter__ = member_at, each_member

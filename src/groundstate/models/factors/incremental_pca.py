@@ -44,8 +44,6 @@ class IncrementalPCA(PCA):
     ----------
     n_components : int or None, default=None
         Number of axes; None keeps all of the first batch, at most.
-    whiten : bool, default=False
-        Codes of unit variance.
     copy : bool, default=True
         Kept for scikit-learn's signature; X is never changed.
     batch_size : int or None, default=None

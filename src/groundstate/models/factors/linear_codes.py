@@ -32,7 +32,13 @@ def codes_of(model: Any, Z: Any, length: int) -> tuple[Tensor, Home]:
 
 
 class LinearCodes(Streamed, EnergyTransformer):
-    """A transformer whose energy encodes and decodes: projections, sparse rows too."""
+    """A transformer whose energy encodes and decodes: projections, sparse rows too.
+
+    Parameters
+    ----------
+    power_iteration_normalizer : {"auto", "QR", "LU", "none"}
+        Kept for scikit-learn's signature; it is always QR.
+    """
 
     _accept_sparse: ClassVar[bool | str] = "csr"
 

@@ -65,8 +65,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         Power steps of "randomized".
     n_oversamples : int, default=10
         Random vectors of "randomized" beyond the axes.
-    power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
-        Kept for scikit-learn's signature; it is always QR.
     random_state : int, default=None
         Of "randomized", "arpack" and "power".
 

@@ -43,8 +43,6 @@ class TruncatedSVD(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         Power steps of "randomized".
     n_oversamples : int, default=10
         Random vectors of "randomized" beyond the components.
-    power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
-        Kept for scikit-learn's signature; it is always QR.
     random_state : int, default=None
     tol : float, default=0
         Of "arpack".

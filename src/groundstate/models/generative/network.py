@@ -43,8 +43,6 @@ class NetworkGenerator(GenerativeEstimator, RowNetwork):
         Units of every hidden layer.
     activation : str
         Of the hidden layers, a name of ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
-    solver : str or callable
-        "adam", "adamw", "sgd" or another name of ``groundstate.learn.train.optimizers``.
     learning_rate_init : float
     batch_size : int
         Rows (units of weight) of a step.
@@ -63,8 +61,10 @@ class NetworkGenerator(GenerativeEstimator, RowNetwork):
     tol : float
     ema_decay : float or None
         Answer with the running mean of the weights, which this share stays of in each step.
-    device : str or torch.device
-        "auto" is the GPU where there is one, None is where X is.
+    clip_norm : float or None
+        Largest norm of a gradient.
+    schedule : str or None
+        Factor on the rate over the steps; see ``groundstate.learn.train.schedules``.
 
     Attributes
     ----------

@@ -34,6 +34,10 @@ class EnergyEmbedding(SklearnTransformerMixin, GivenDistances):
         Also "manhattan", "cosine" and others of `groundstate.NearestNeighbors`, or "precomputed": X
         then holds the distances between all rows.
     metric_params : dict
+    neighbors_algorithm : str
+        Accepted for scikit-learn's sake; the search is exact.
+    random_state : int
+        Accepted for scikit-learn's sake; nothing is random.
 
     Attributes
     ----------

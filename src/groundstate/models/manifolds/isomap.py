@@ -53,8 +53,6 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         Accepted for scikit-learn's sake; a block Krylov method finds the few eigenvalues to 1e-12.
     path_method : {"auto", "FW", "D"}, default="auto"
         Floyd and Warshall, or Dijkstra.
-    neighbors_algorithm : str, default="auto"
-        Accepted for scikit-learn's sake; the search is exact.
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
     p : float, default=2

@@ -46,10 +46,6 @@ class LocallyLinearEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     method : {"standard", "hessian", "modified", "ltsa"}, default="standard"
     hessian_tol, modified_tol : float, default=1e-4, 1e-12
         As in scikit-learn.
-    neighbors_algorithm : str, default="auto"
-        Accepted for scikit-learn's sake; the search is exact.
-    random_state : int, default=None
-        Accepted for scikit-learn's sake; nothing is random.
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None

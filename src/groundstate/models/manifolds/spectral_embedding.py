@@ -45,8 +45,6 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         rows.
     gamma : float, default=None
         Of "rbf"; None is ``1 / n_features``.
-    random_state : int, default=None
-        Accepted for scikit-learn's sake; nothing is random.
     eigen_solver : {"arpack", "lobpcg", "amg"}, default=None
         Accepted for scikit-learn's sake: a factorised matrix and a few steps of Lanczos.
     eigen_tol : float or "auto", default="auto"

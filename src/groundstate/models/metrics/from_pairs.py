@@ -30,6 +30,8 @@ class PairMetricLearner(LinearMetricLearner):
     n_constraints : int
         Pairs of each kind that are drawn from labelled rows; None is 20 times the square of the number
         of classes.
+    random_state : int
+        Of the pairs.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -46,8 +46,6 @@ class ITML(PairMetricLearner):
         Passes over the pairs.
     tol : float, default=1e-3
         Relative change of the duals at which to stop.
-    random_state : int, default=None
-        Of the pairs.
     device : str or torch.device, default=None
     callbacks : sequence, default=None
 

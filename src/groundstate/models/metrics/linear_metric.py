@@ -23,7 +23,17 @@ from groundstate.models.roles import EnergyTransformer
 
 
 class LinearMetricLearner(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
-    """A map J learned from labelled rows; ``transform`` applies it."""
+    """A map J learned from labelled rows; ``transform`` applies it.
+
+    Parameters
+    ----------
+    max_iter : int
+        Steps of L-BFGS.
+    n_components : int
+        Rows of J; None is as many as features.
+    random_state : int
+        Of ``init="random"``.
+    """
 
     _takes_target: ClassVar[bool] = True
     _takes_classes: ClassVar[bool] = True

@@ -38,14 +38,8 @@ class LMNN(LinearMetricLearner):
     init : as in `NeighborhoodComponentsAnalysis`, default="auto"
     regularization : float, default=0.5
         μ, the share of the push.
-    n_components : int, default=None
-        Rows of J; None is as many as features.
-    max_iter : int, default=100
-        Steps of L-BFGS.
     tol : float, default=1e-5
     verbose : int, default=0
-    random_state : int, default=None
-        Of ``init="random"``.
     device : str or torch.device, default=None
     callbacks : sequence, default=None
 

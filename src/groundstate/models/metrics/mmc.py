@@ -36,13 +36,7 @@ class MMC(PairMetricLearner):
         The first M; "covariance" is the inverse covariance of the rows.
     diagonal : bool, default=False
         Learn only scales of the features.
-    n_components : int, default=None
-        Rows of J; None is as many as features.
-    max_iter : int, default=100
-        Steps of L-BFGS.
     tol : float, default=1e-6
-    random_state : int, default=None
-        Of the pairs.
     device : str or torch.device, default=None
     callbacks : sequence, default=None
 

@@ -34,22 +34,16 @@ class NeighborhoodComponentsAnalysis(LinearMetricLearner):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Rows of J; None is as many as features.
     init : {"auto", "pca", "lda", "identity", "random"} or array (n_components, n_features), default="auto"
         Where J starts. "auto" is "lda" where classes are enough for it, else "pca", and "identity" for as
         many components as features.
     warm_start : bool, default=False
         Start from the J of the fit before.
-    max_iter : int, default=50
-        Steps of L-BFGS.
     tol : float, default=1e-5
     callback : callable, default=None
         Called with the entries of J and the number of the step after each one.
     verbose : int, default=0
         Above zero, a progress bar, and a warning where ``max_iter`` was not enough.
-    random_state : int, default=None
-        Of ``init="random"``.
 
     Attributes
     ----------

@@ -94,10 +94,6 @@ class GaussianMixture(Mapped, GaussianAnswers):
         Above zero, a progress bar.
     verbose_interval : int, default=10
         Kept for scikit-learn's signature; the bar shows every iteration.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------

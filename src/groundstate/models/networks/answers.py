@@ -210,11 +210,6 @@ def _labels(energy: Energy, x: Tensor) -> Tensor:
 class NetworkRegressor(NetworkModel, EnergyRegressor):
     """A network whose outputs are values, or the parameters of a distribution of the value.
 
-    Parameters
-    ----------
-    n_iter_no_change : int or inf
-        inf runs exactly ``max_iter`` epochs.
-
     Attributes
     ----------
     scale_ : (n_targets,) array

@@ -39,8 +39,6 @@ class MLPClassifier(NetworkClassifier):
 
     Parameters
     ----------
-    n_iter_no_change : int or inf, default=10
-        inf runs exactly ``max_iter`` epochs.
     loss : str or a learning rule, default="log_loss"
         "log_loss" (or "cross_entropy"), "brier", "squared_onehot", "hinge", "focal", "dice",
         "smoothed_cross_entropy", or a rule such as ``groundstate.learn.Margin()``. The decision is

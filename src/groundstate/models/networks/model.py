@@ -88,6 +88,8 @@ class NetworkModel(EnergyEstimator):
         Run the module through ``torch.compile``; a text names its mode.
     beta_1, beta_2, epsilon : float
         Of Adam.
+    n_iter_no_change : int or inf
+        inf runs exactly ``max_iter`` epochs.
 
     Attributes
     ----------

@@ -37,8 +37,6 @@ class NeuralClassifier(NetworkClassifier):
         parameters named ``in_features`` (or ``n_features``, ``d``, ...) and ``out_features`` (or
         ``n_outputs``, ``n_classes``, ...) get the numbers of columns and outputs. None is a perceptron
         with one hidden layer of 100 units.
-    n_iter_no_change : int or inf, default=10
-        inf runs exactly ``max_iter`` epochs.
     loss : "log_loss" or a learning rule, default="log_loss"
         For example ``groundstate.learn.Margin()``.
 

@@ -47,8 +47,6 @@ class EmbeddingNetwork(ClassNamePrefixFeaturesOutMixin, RowNetwork, EnergyTransf
         Numbers of a code.
     hidden_layer_sizes : sequence of int
         Of the dense encoder.
-    solver : str or callable
-        "adam", "adamw", "sgd" or another name of ``groundstate.learn.train.optimizers``.
     learning_rate_init : float
     batch_size : int
         Rows (units of weight) of a step: those a row is held against.
@@ -56,8 +54,6 @@ class EmbeddingNetwork(ClassNamePrefixFeaturesOutMixin, RowNetwork, EnergyTransf
         Epochs.
     alpha : float
         Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
-    device : str or torch.device
-        "auto" is the GPU where there is one, None is where X is.
 
     Attributes
     ----------

@@ -93,6 +93,8 @@ class RowNetwork(EnergyEstimator):
         Run the network through ``torch.compile``; a text names its mode.
     device : str or torch.device
         "auto" is the GPU where there is one, None is where X is.
+    solver : str or callable
+        "adam", "adamw", "sgd" or another name of ``groundstate.learn.train.optimizers``.
 
     Attributes
     ----------

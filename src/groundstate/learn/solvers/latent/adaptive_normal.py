@@ -143,10 +143,26 @@ class _Task:
             r = share / total if total > 0 else w
             part = self.at(x[mine][near].clone(), torch.eye(x.shape[1]).to(x), None)
             for _ in range(INTRINSIC if self.solver.max_iter > 1 else 1):
-                part = self.moved(part, r @ part.v)
+                part = self.nearer(part, r)
             parts.append(self.with_nodes(part, self.second(part.v, r)))
             weights.append(max(total, 1e-12))
         return torch.tensor(weights, dtype=x.dtype, device=x.device), parts
+
+    def nearer(self, part: _Component, r: Tensor) -> _Component:
+        """A step along the mean of the directions, halved until the squared distances to the rows
+        become less: the whole one leaps over a narrow valley of the data and back."""
+        step, far = r @ part.v, self.distance(part, r)
+        for _ in range(HALVINGS):
+            tried = self.moved(part, step)
+            if self.distance(tried, r) < far:
+                return tried
+            step = 0.3 * step
+        return part
+
+    def distance(self, part: _Component, r: Tensor) -> float:
+        """The mean squared distance of the rows."""
+        mu = part.mu.expand_as(part.v)
+        return float(r @ self.metric.quadratic(mu, part.v))
 
     def second(self, v: Tensor, r: Tensor) -> Tensor:
         S = (v * r[:, None]).T @ v

@@ -34,8 +34,6 @@ class Bagging(CommitteeModel):
         Judge every row by the members that did not see it.
     warm_start : bool
         Keep the members of the last fit and add what is missing.
-    device : str or torch.device
-        Where answers are averaged; members choose their own.
 
     Attributes
     ----------

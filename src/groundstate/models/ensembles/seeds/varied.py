@@ -34,8 +34,6 @@ class VariedCommittee(CommitteeModel):
         replacement.
     random_state : int
         From which every member gets a seed of its own.
-    device : str or torch.device
-        Where answers are averaged; members choose their own.
 
     Attributes
     ----------

@@ -45,9 +45,6 @@ class StackingClassifier(Stacking, EnergyClassifier):
 
     Parameters
     ----------
-    estimators : list of (name, classifier), default=None
-        ``"drop"`` in the place of a member leaves it out. None takes a tree, naive Bayes and a
-        small forest.
     final_estimator : classifier, default=None
         None is ``LogisticRegression()``.
     cv : int, splitter, iterable, "prefit" or None, default=None

@@ -24,6 +24,11 @@ class Voting(TransformerMixin, CommitteeModel, BaseComposition):
     ----------
     weights : (n_members,) array
         a, up to a factor; equal unless given.
+    estimators : list of (name, classifier)
+        ``"drop"`` in the place of a member leaves it out. None takes a tree, naive Bayes and a
+        small forest.
+    verbose : bool
+        A progress bar on the terminal.
 
     Attributes
     ----------

@@ -41,18 +41,11 @@ class VotingClassifier(Voting, EnergyClassifier):
 
     Parameters
     ----------
-    estimators : list of (name, classifier), default=None
-        ``"drop"`` in the place of a member leaves it out. None takes a tree, naive Bayes and a
-        small forest.
     voting : {"hard", "soft"}, default="hard"
         Count votes, or average probabilities.
     flatten_transform : bool, default=True
         Shape of ``transform`` with soft voting: ``(n_samples, n_members * n_classes)``, or
         ``(n_members, n_samples, n_classes)``.
-    verbose : bool, default=False
-        A progress bar on the terminal.
-    device : str or torch.device, default=None
-        Where answers are averaged; members choose their own.
 
     Attributes
     ----------

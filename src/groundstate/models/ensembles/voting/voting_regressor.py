@@ -31,10 +31,6 @@ class VotingRegressor(Voting, EnergyRegressor):
     estimators : list of (name, regressor), default=None
         ``"drop"`` in the place of a member leaves it out. None takes a ridge regression, a tree
         and a small forest.
-    verbose : bool, default=False
-        A progress bar on the terminal.
-    device : str or torch.device, default=None
-        Where answers are averaged; members choose their own.
 
     Attributes
     ----------

@@ -34,8 +34,6 @@ class VQAutoencoder(AutoencoderBase):
 
     Parameters
     ----------
-    n_components : int, default=8
-        Length of the code.
     n_codes : int, default=512
         Vectors of the codebook.
     code_size : int or None, default=None

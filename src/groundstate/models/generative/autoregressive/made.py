@@ -44,10 +44,6 @@ class MADE(NetworkGenerator):
         Learn with a new random order in every step. The density is the mean over ``n_orders`` orders, and
         missing cells are drawn in an order that has the known ones first.
     n_orders : int
-    clip_norm : float or None
-        Largest norm of a gradient.
-    schedule : str or None
-        Factor on the rate over the steps; see ``groundstate.learn.train.schedules``.
 
     Attributes
     ----------

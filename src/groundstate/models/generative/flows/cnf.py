@@ -77,10 +77,6 @@ class CNF(ContinuousGenerator):
         Of methods with fixed steps.
     gradient : {"backprop", "adjoint", "checkpoint"}
         Through the solver: all steps remembered, an equation backwards in time, or steps computed again.
-    clip_norm : float or None
-        Largest norm of a gradient.
-    schedule : str or None
-        Factor on the rate over the steps; see ``groundstate.learn.train.schedules``.
 
     Attributes
     ----------

@@ -50,10 +50,6 @@ class FlowMatching(ContinuousGenerator):
         above 1 they are more typical of y and less diverse.
     label_dropout : float
         Share of the rows whose y is hidden while learning, as guidance needs.
-    clip_norm : float or None
-        Largest norm of a gradient.
-    schedule : str or None
-        Factor on the rate over the steps; see ``groundstate.learn.train.schedules``.
 
     Attributes
     ----------

@@ -57,10 +57,6 @@ class NormalizingFlow(FlowGenerator):
         Order of the columns, or halves of them, from map to map.
     levels : int
         Squeezes of Glow for images.
-    clip_norm : float or None
-        Largest norm of a gradient.
-    schedule : str or None
-        Factor on the rate over the steps; see ``groundstate.learn.train.schedules``.
 
     Attributes
     ----------

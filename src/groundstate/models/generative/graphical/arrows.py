@@ -10,7 +10,15 @@ from groundstate.models.generative.graphical.tabular import GraphOfColumns
 
 
 class Arrows(GraphOfColumns):
-    """Questions about the graph alone."""
+    """Questions about the graph alone.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations of EM at most.
+    max_parents : int
+        Of "hill_climbing".
+    """
 
     @property
     def _above(self) -> list[list[int]]:

@@ -48,14 +48,10 @@ class DiscreteBayesianNetwork(NetworkQuestions):
         columns are cut into bins of equal frequency, uniform inside.
     criterion : {"bic", "bdeu"}, default="bic"
         What "hill_climbing" climbs.
-    max_parents : int, default=None
-        Of "hill_climbing".
     alpha : float, default=0.05
         Level of the tests of "pc".
     tol : float, default=1e-6
         EM stops when an iteration gains less, in nats per row.
-    max_iter : int, default=200
-        Iterations of EM at most.
 
     Attributes
     ----------

@@ -35,14 +35,10 @@ class LinearGaussianBayesianNetwork(Arrows):
     edges : list of pairs, "chow_liu" or "hill_climbing", default="chow_liu"
         Arrows (from, to) between columns, by name or number, or how to learn them: the best tree, or
         the graph of highest BIC that a search finds.
-    max_parents : int, default=None
-        Of "hill_climbing".
     scale : {"standard", "minmax"} or None, default=None
         Columns as they are, unless their units differ by many powers of ten.
     tol : float, default=1e-8
         EM stops when an iteration gains less, in nats per row.
-    max_iter : int, default=500
-        Iterations of EM at most.
 
     Attributes
     ----------
