@@ -56,7 +56,8 @@ def affine(x: Tensor, W: Tensor, c: Tensor | None = None) -> Tensor:
     """xW + c without gradients, of dense matrices. In float32 on a CPU by oneDNN, whose products take
     half the time of the BLAS that torch is linked with where the processor is not of its maker."""
     if _ONEDNN and x.dtype == torch.float32 and x.device.type == "cpu":
-        return torch.ops.mkldnn._linear_pointwise(x, W.T, c, "none", [], "")
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, W.T, c, "none", [], "")
+        return found
     return x @ W if c is None else torch.addmm(c, x, W)
 
 

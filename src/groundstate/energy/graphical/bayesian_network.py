@@ -46,6 +46,7 @@ class BayesianNetworkEnergy(Energy):
 
     Attributes
     ----------
+    scopes : of each table its parents, then the variable itself
     logits : Parameter, all tables one after the other, each ``(*levels of parents, levels[i])``
 
     Examples
@@ -71,6 +72,7 @@ class BayesianNetworkEnergy(Energy):
     ) -> None:
         super().__init__(x=Levels(levels))
         self.parents = [[int(p) for p in above] for above in parents]
+        self.scopes = tuple((*above, i) for i, above in enumerate(self.parents))
         self.levels = [int(k) for k in levels]
         self.equivalent_sample_size = float(equivalent_sample_size)
         d = len(self.levels)
@@ -105,11 +107,6 @@ class BayesianNetworkEnergy(Energy):
 
     # --- tables --------------------------------------------------------------------------
 
-    @property
-    def scopes(self) -> list[tuple[int, ...]]:
-        """Parents, then the variable itself, for each table."""
-        return [(*above, i) for i, above in enumerate(self.parents)]
-
     def log_probabilities(self) -> Tensor:
         """All tables one after the other, each conditional row summing to one."""
         logits = self.logits.clamp_min(NEVER)
@@ -127,13 +124,13 @@ class BayesianNetworkEnergy(Energy):
             for a, b, shape in zip(self.starts, self.starts[1:], self.shapes, strict=False)
         ]
 
-    @torch.no_grad()
     def on_host(self) -> NDArray[np.float64]:
         """Probabilities of all tables one after the other, kept until the parameters change."""
         state = (self.logits._version, self.logits.data_ptr())
         kept = vars(self).get("_on_host")
         if kept is None or kept[0] != state:
-            flat = self.log_probabilities().double().exp().cpu().numpy()
+            with torch.no_grad():
+                flat = self.log_probabilities().double().exp().cpu().numpy()
             kept = vars(self)["_on_host"] = (state, flat)
         found: NDArray[np.float64] = kept[1]
         return found

@@ -70,8 +70,11 @@ def program_of(
     >>> joint.round(2).tolist()
     [[0.08, 0.18], [0.72, 0.02]]
     """
-    begins, strides, parents = _layout(scopes, sizes)
-    used = sorted(ancestors(parents, [*asked, *known]))
+    begins, strides, above = _layout(scopes, sizes)
+    bits = 0
+    for v in (*asked, *known):
+        bits |= above[v]
+    used = [v for v in range(len(scopes)) if bits >> v & 1]
     if len(scopes) > MANY:
         return _planned(scopes, sizes, asked, known, used)
     from groundstate.math.graphs.planning_numba import steps
@@ -89,14 +92,17 @@ def program_of(
 
 
 @lru_cache(maxsize=64)
-def _layout(scopes: Scopes, sizes: tuple[int, ...]) -> tuple[I64, I64, list[tuple[int, ...]]]:
-    """Where tables begin, their strides along every variable (0 where they lack it), the parents."""
+def _layout(scopes: Scopes, sizes: tuple[int, ...]) -> tuple[I64, I64, list[int]]:
+    """Where tables begin, their strides along every variable (0 where they lack it), and the bits of
+    every variable's ancestors."""
     begins = np.cumsum([0, *(math.prod(sizes[v] for v in scope) for scope in scopes)])
     strides = np.zeros((len(scopes), len(scopes) if len(scopes) <= MANY else 0), np.int64)
     for i, scope in enumerate(scopes if len(scopes) <= MANY else ()):
         for v, stride in _strides(scope, sizes).items():
             strides[i, v] = stride
-    return begins[:-1].astype(np.int64), strides, [scope[:-1] for scope in scopes]
+    parents = [scope[:-1] for scope in scopes]
+    above = [sum(1 << u for u in ancestors(parents, [v])) for v in range(len(scopes))]
+    return begins[:-1].astype(np.int64), strides, above
 
 
 def _planned(

@@ -77,7 +77,8 @@ def _same() -> torch.Generator:
 @pytest.mark.slow
 def test_two_normal_columns() -> None:
     X = np.random.default_rng(0).normal([3.0, -1.0], [2.0, 0.5], (2000, 2)).astype("float32")
-    model = WGAN(8, (64, 64), learning_rate_init=1e-3, batch_size=200, max_iter=800, ema_decay=0.99,
+    # players at constant rates go round the answer: what they are on average is near it
+    model = WGAN(8, (64, 64), learning_rate_init=1e-3, batch_size=200, max_iter=800, ema_decay=0.999,
                  random_state=0).fit(X)  # fmt: skip
     drawn = model.sample(20_000, random_state=1)
     assert (

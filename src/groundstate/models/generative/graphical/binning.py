@@ -204,6 +204,8 @@ class Binning:
         """What people call the levels of a column."""
         if names is not None:
             return [v.item() if hasattr(v, "item") else v for v in names]
+        if self.levels[j]:
+            return list(range(int(self.levels[j])))
         if self.binned[j]:
             points = self.points[self.starts[j] : self.starts[j + 1]]
             return [(float(a), float(b)) for a, b in pairwise(points)]

@@ -47,11 +47,14 @@ class LevelsOfColumns(GraphOfColumns):
     @property
     def states_(self) -> dict[Any, list[Any]]:
         """What the levels of each column are: values, or bins (from, to)."""
-        return {n: self._states(j) for j, n in enumerate(self._column_names)}
+        return {n: list(self._states(j)) for j, n in enumerate(self._column_names)}
 
     def _states(self, j: int) -> list[Any]:
         named: dict[int, Any] = getattr(self, "_levels", {})
-        states: list[Any] = self.coding_.states(j, named.get(j))
+        kept = vars(self.coding_).setdefault("_states", {})  # asked for by every question
+        if j not in kept:
+            kept[j] = self.coding_.states(j, named.get(j))
+        states: list[Any] = kept[j]
         return states
 
     def _state(self, j: int, value: Any) -> int:
@@ -71,9 +74,9 @@ class LevelsOfColumns(GraphOfColumns):
         )
 
     def _evidence(self, evidence: Mapping[Any, Any] | None) -> dict[int, int]:
-        found = {}
+        found, at = {}, {name: j for j, name in enumerate(self._column_names)}
         for name, value in (evidence or {}).items():
-            j = self._number(name)
+            j = at[name] if name in at else self._number(name)
             found[j] = self._state(j, value)
         return found
 
@@ -115,7 +118,7 @@ class NetworkQuestions(Arrows, LevelsOfColumns):
         if both or len(set(asked)) < len(asked):
             names = [self._column_names[i] for i in (both or asked)]
             raise ValueError(f"columns are asked once and not given as well; see {names}")
-        scopes, sizes = tuple(energy.scopes), tuple(energy.levels)
+        scopes, sizes = energy.scopes, tuple(energy.levels)
         if len(scopes) <= SMALL:
             value, log_scale = self._by_hand(asked, known)
         else:

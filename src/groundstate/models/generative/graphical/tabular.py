@@ -103,7 +103,8 @@ class GraphOfColumns(GenerativeEstimator):
     @property
     def _alone(self) -> Any:
         """The energy of a model without classes."""
-        check_is_fitted(self, "energy_")
+        if "energy_" not in vars(self):
+            check_is_fitted(self, "energy_")
         if isinstance(self.energy_, ByClassEnergy):
             raise ValueError(
                 f"this {type(self).__name__} was fitted with classes y, each with tables of its own; "
