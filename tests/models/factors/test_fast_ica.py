@@ -73,3 +73,10 @@ def test_it_says_when_it_stops_early_and_what_is_wrong() -> None:
         FastICA(w_init=np.eye(2)).fit(X)
     with pytest.warns(UserWarning, match="n_components is too large"):
         FastICA(5, random_state=0, max_iter=1000).fit(X)
+
+
+def test_single_precision_stays() -> None:
+    X = np.random.default_rng(0).random((100, 10)).astype(np.float32)
+    model = FastICA(5, max_iter=1000, random_state=0).fit(X)
+    for name in ("components_", "mixing_", "mean_", "whitening_"):
+        assert getattr(model, name).dtype == np.float32
