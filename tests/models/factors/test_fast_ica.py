@@ -73,3 +73,11 @@ def test_it_says_when_it_stops_early_and_what_is_wrong() -> None:
         FastICA(w_init=np.eye(2)).fit(X)
     with pytest.warns(UserWarning, match="n_components is too large"):
         FastICA(5, random_state=0, max_iter=1000).fit(X)
+
+
+def test_single_precision_stays() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.laplace(size=(500, 4)) @ rng.normal(size=(4, 10))).astype(np.float32)
+    model = FastICA(4, random_state=0).fit(X)
+    for name in ("components_", "mixing_", "mean_", "whitening_"):
+        assert getattr(model, name).dtype == np.float32

@@ -186,3 +186,13 @@ def test_a_local_metric_finds_outliers_by_its_volume() -> None:
     rows = np.vstack([RNG.normal(size=(200, 2)), [[5.0, 5.0], [-5.0, 4.0]]])
     found = EnergyOutlier(LocalMetric(), contamination=0.01).fit(rows).predict(rows)
     assert (found[-2:] == -1).all()
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.1])
+def test_single_precision_stays(contamination: Any) -> None:
+    X = np.random.default_rng(0).random((60, 4))
+    for kind in (np.float32, np.float64):
+        own = LocalOutlierFactor(5, contamination=contamination).fit(X.astype(kind))
+        assert own.negative_outlier_factor_.dtype == kind
+        new = LocalOutlierFactor(5, contamination=contamination, novelty=True).fit(X.astype(kind))
+        assert new.score_samples(X.astype(kind)).dtype == kind

@@ -82,7 +82,8 @@ class LocalDensityEnergy(Energy):
         distance, index = self.memory.units(rows, self.memory.n_neighbors, own=True)
         self.reach = distance[:, -1].to(rows)
         density = self._densities(distance, index)
-        self.density, self.own = density.to(rows), density[index].mean(1) / density
+        self.density = density.to(rows)
+        self.own = (density[index].mean(1) / density).to(rows)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in self.__dict__.items() if name != "own"}

@@ -143,7 +143,8 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         about = self.history_.about
         found = {"_unmixing": about.pop("rotation")}
         whitening = about.pop("whitening")
-        return {**found, "whitening_": whitening} if self.whiten else found
+        kind = self.components_.dtype
+        return {**found, "whitening_": whitening.astype(kind)} if self.whiten else found
 
     # each is the inverse of the other: writing one sets both
     components_ = Learned(

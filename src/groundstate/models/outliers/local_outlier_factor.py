@@ -145,7 +145,7 @@ class LocalOutlierFactor(OutlierMixin, NeighborSearch):
             own = -energy.own.cpu().numpy()
             del energy.own
             if weight is not None and (weight == 0).any():  # judged as new rows are
-                factors = np.empty(len(weight))
+                factors = np.empty(len(weight), own.dtype)
                 factors[weight > 0] = own
                 x, _ = self._rows(X)
                 absent = torch.from_numpy(weight == 0).to(x.device)
