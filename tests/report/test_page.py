@@ -189,3 +189,17 @@ def test_verdict_names_the_worst_finding() -> None:
     ]
     said = three_sentences(_told(data={"target": "y", "findings": findings}))[2]
     assert said == "Before you rely on it: a large thing (and 1 more in the report)."
+
+
+def test_a_model_is_not_compared_with_itself_under_another_name() -> None:
+    from groundstate.report.sections import _comparison
+
+    def row(against: str, by: float) -> dict[str, Any]:
+        return {"against": against, "difference": by, "lo": by, "hi": by, "p": 1.0, "p_holm": 1.0,
+                "method": "paired bootstrap"}  # fmt: skip
+
+    found = [row("linear", 0.0), row("dummy", 0.0), row("stump", 0.25)]
+    facts = {"comparison": {"metric": "r2", "test": found}, "chosen": "Ridge"}
+    shown = _comparison(facts)
+    assert "linear" not in shown and "dummy" in shown and "0.250" in shown
+    assert 'data-key="comparison.test.2.difference"' in shown

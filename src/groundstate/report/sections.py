@@ -204,6 +204,8 @@ def _comparison(facts: dict[str, Any]) -> str:
         return ""
     rows, by = [], "" if is_share(found["metric"]) else found["metric"]
     for i, row in enumerate(found["test"]):
+        if row["against"] != DUMMY and row["lo"] == row["difference"] == row["hi"] == 0:
+            continue  # the same model under another name
         key = f"comparison.test.{i}"
         rows.append((f"{credited(facts)} − {row['against']}", at(facts, f"{key}.difference", by),
                      between(facts, key, by), at(facts, f"{key}.p_holm", "p"),

@@ -139,12 +139,11 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   table.stacked thead { display: none; }
   table.stacked, table.stacked tbody { display: block; }
   table.stacked tr { display: block; padding: .55rem 0; border-bottom: 1px solid var(--line); }
-  table.stacked td { display: flex; justify-content: space-between; gap: 1rem; border: 0;
-    padding: .1rem 0; text-align: right; white-space: normal; }
+  table.stacked td { display: flow-root; border: 0; padding: .1rem 0; text-align: right; white-space: normal; }
   table.stacked td:first-child { display: block; text-align: left; font-weight: 600; }
   table.stacked td:first-child .meaning { font-weight: 400; }
   table.stacked td:not(:first-child)::before { content: attr(data-label); color: var(--muted);
-    font-size: .86rem; text-align: left; flex: none; max-width: 55%; }
+    font-size: .86rem; text-align: left; float: left; margin-right: 1rem; max-width: 55%; }
   table.stacked td.none { display: none; }
   table.stacked tr.best { background: var(--tint); padding-left: .5rem; padding-right: .5rem; }
   table.stacked tr.best > td { background: none; padding-left: 0; }
