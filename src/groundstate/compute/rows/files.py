@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.rows import base
-from groundstate.compute.rows.base import RowContainer, Rows
+from groundstate.compute.rows.base import Rows
+from groundstate.compute.rows.unread import Unread
 from groundstate.errors import DataError
 
 _BLOCK = 2**20
-NOWHERE = torch.device("meta")
 
 
 class Reader(ABC):
@@ -59,7 +59,7 @@ class ArrayReader(Reader):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Files(RowContainer):
+class Files(Unread):
     """Rows that stay on disk; ``to`` reads them.
 
     Parameters
@@ -105,20 +105,6 @@ class Files(RowContainer):
         """The content of the files, on the device."""
         rows = self.reader.read(self.paths.tolist())
         return base.to_device(rows, device, non_blocking=non_blocking)
-
-    def floating(self, dtype: torch.dtype) -> Self:
-        return self
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return ()
-
-    @property
-    def device(self) -> torch.device:
-        return NOWHERE
-
-    @property
-    def index_device(self) -> torch.device:
-        return torch.device("cpu")
 
     def hashes(self) -> NDArray[np.uint64]:
         if self.content is None:

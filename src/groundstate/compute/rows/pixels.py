@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from groundstate.compute.rows.base import RowContainer
-from groundstate.compute.rows.files import NOWHERE
+from groundstate.compute.rows.unread import Unread
 from groundstate.errors import DataError, ShapeError
 
 _LUMA = (0.299, 0.587, 0.114)  # of red, green, blue, as Pillow weighs them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pixels(RowContainer):
+class Pixels(Unread):
     """Pictures of 8 bits; ``to`` makes them real numbers in [0, 1] on the device.
 
     Parameters
@@ -95,17 +94,6 @@ class Pixels(RowContainer):
 
     def floating(self, dtype: torch.dtype) -> Self:
         return self if dtype == self.dtype else replace(self, dtype=dtype)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return ()
-
-    @property
-    def device(self) -> torch.device:
-        return NOWHERE
-
-    @property
-    def index_device(self) -> torch.device:
-        return torch.device("cpu")
 
     def hashes(self) -> NDArray[np.uint64]:
         at = range(len(self.values)) if self.index is None else self.index.tolist()

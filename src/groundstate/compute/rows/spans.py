@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.rows import base
-from groundstate.compute.rows.base import RowContainer, Rows
-from groundstate.compute.rows.files import NOWHERE
+from groundstate.compute.rows.base import Rows
 from groundstate.compute.rows.ragged import Ragged, offsets_of
+from groundstate.compute.rows.unread import Unread
 from groundstate.errors import DataError
 
 _CHUNK = 2**20  # numbers that are read at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Spans(RowContainer):
+class Spans(Unread):
     """Row i is ``values[start[i]:stop[i]]``; ``to`` reads it.
 
     Parameters
@@ -91,20 +91,6 @@ class Spans(RowContainer):
         longest = int(self.lengths.max()) if len(self) else 1
         many = max(1, _CHUNK // max(1, self.width or longest))
         return (self[a : a + many].to(host) for a in range(0, max(1, len(self)), many))
-
-    def floating(self, dtype: torch.dtype) -> Self:
-        return self
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return ()
-
-    @property
-    def device(self) -> torch.device:
-        return NOWHERE
-
-    @property
-    def index_device(self) -> torch.device:
-        return torch.device("cpu")
 
     def hashes(self) -> NDArray[np.uint64]:
         return np.concatenate([base.hashes(part) for part in self.in_parts()])

@@ -3,7 +3,7 @@ r"""What hidden states emit at each step: :math:`-\log p(x_t \mid z_t = k)` of e
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,28 +13,6 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.energy.spaces import Levels, Real, Space
 from groundstate.math.distributions.operations import draw
 from groundstate.math.graphs.elimination import NEVER, invert
-
-
-class Emission(Protocol):
-    """Energies of the steps under every state, their draws, and their closed form."""
-
-    space: Space
-
-    def energies(self, x: Tensor) -> Tensor:
-        """:math:`-\\log p(x_t \\mid k)` of steps ``(M, d)``, ``(M, K)``."""
-        ...
-
-    def draw(self, z: Tensor, generator: torch.Generator) -> Tensor:
-        """A step for each state number, ``(M, d)``."""
-        ...
-
-    def stats(self, r: Tensor, x: Tensor) -> dict[str, Tensor]:
-        """Sums over steps weighted by ``r`` ``(M, K)``; they add over chunks and shards."""
-        ...
-
-    def from_stats(self, stats: dict[str, Tensor]) -> None:
-        """The emission of highest likelihood."""
-        ...
 
 
 class CategoricalEmission(nn.Module):

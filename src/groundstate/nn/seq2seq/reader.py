@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.rows import Ragged, Tokens
-
-
-class EncoderDecoder(Protocol):
-    """A network from source tokens ``(B, T)`` and earlier target tokens to scores of the next."""
-
-    def __call__(self, src: Tensor, tgt: Tensor) -> Tensor: ...
-
-    def start(self, src: Tensor) -> Mapping[str, Any]: ...
-
-    def step(self, token: Tensor, cache: Mapping[str, Any]) -> tuple[Tensor, Mapping[str, Any]]: ...
 
 
 class Translate(nn.Module):
