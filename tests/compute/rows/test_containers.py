@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from groundstate.compute import rows
 from groundstate.compute.random import Key
@@ -18,6 +19,7 @@ from groundstate.compute.rows import (
     ArrayReader,
     Columns,
     Files,
+    GraphNodes,
     Graphs,
     Ragged,
     Texts,
@@ -285,3 +287,12 @@ def test_real_numbers_keep_the_format_of_their_arrays() -> None:
     assert Ragged.of([[0.1, 0.2], [0.3]]).values.dtype == torch.float32  # of Python, as in torch
     assert Ragged.of([double], torch.float32).values.dtype == torch.float32
     assert Ragged.of([[1, 2], []]).values.dtype == torch.int64
+
+
+def test_a_graph_is_told_from_one_of_the_same_size_without_a_look_at_it() -> None:
+    g = np.random.default_rng(0)
+    parts = [GraphNodes.all(graphs(1, g)) for _ in range(2)]
+    parts[1] = GraphNodes.all(parts[0].graph.take(torch.tensor([0])))
+    one, other = (tree_flatten(p)[1] for p in parts)
+    assert str(one) == str(tree_flatten(parts[0])[1]) != str(other)
+    assert tree_unflatten([parts[0].index], one).graph is parts[0].graph

@@ -12,6 +12,7 @@ from torch import Tensor
 from groundstate.energy import LinearEnergy
 from groundstate.learn import Callback, SoftMin, Stochastic, fit
 from groundstate.learn.base import History
+from groundstate.learn.solvers.networks.estimator import Rest
 from groundstate.learn.train import readings
 from groundstate.learn.train.readings import Readings
 
@@ -74,3 +75,16 @@ def test_a_late_look_names_the_epoch(wait: float, monkeypatch: pytest.MonkeyPatc
     solver = Stochastic(lr=0.05, batch_size=None, max_epochs=20, tol=None)
     with pytest.raises(FloatingPointError, match="nan in step 0 of epoch 5"):
         fit(LinearEnergy(4, 3).double(), rows(), Breaks(), solver, random_state=0)
+
+
+@pytest.mark.parametrize("wait", [0.0, math.inf])
+@pytest.mark.parametrize("patience", [3.0, math.inf])
+def test_losses_of_all_epochs_are_kept(
+    patience: float, wait: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readings, "WAIT", wait)
+    alone, watched = run([Rest(0.0, patience)]), run([Rest(0.0, patience), Callback()])
+    assert alone.extra["loss"] == watched.extra["loss"]
+    assert alone.objective == watched.objective and len(alone.extra["loss"]) == alone.n_iter
+    assert all(math.isfinite(v) for v in alone.extra["loss"])
+    assert Rest(0.0, patience).watches == (patience < math.inf)

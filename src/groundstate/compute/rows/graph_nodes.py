@@ -121,13 +121,23 @@ class GraphNodes(RowContainer):
         )
 
 
-def _unflattened(parts: Iterable[Any], graph: Any) -> GraphNodes:
+@dataclass(frozen=True)
+class _Same:
+    """A graph that stays, told from others by being another object; its description is long work."""
+
+    graph: Graphs
+
+    def __repr__(self) -> str:
+        return f"graph {id(self.graph)}"
+
+
+def _unflattened(parts: Iterable[Any], same: Any) -> GraphNodes:
     (index,) = parts
-    return GraphNodes._of(graph, index)
+    return GraphNodes._of(same.graph, index)
 
 
 # steps are recorded for batches of nodes of one graph: their numbers change, the graph does not
-register_pytree_node(GraphNodes, lambda rows: ([rows.index], rows.graph), _unflattened)
+register_pytree_node(GraphNodes, lambda rows: ([rows.index], _Same(rows.graph)), _unflattened)
 
 
 def _colours(graph: Graphs) -> Tensor:

@@ -44,6 +44,7 @@ class Run:
     began: bool = False  # the start has been reported to all callbacks
     waiting: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: Sequence[Tensor] = ()  # what the main optimiser moves, of energy and rule
+    keeps_losses: bool = False  # the objectives of all epochs go into the history
     restored: bool = False  # the best state has been put back, so that nothing else replaces it
 
     @property
@@ -81,6 +82,11 @@ class Callback:
     strings, lists, dictionaries and tensors) and takes it back in ``load``.
     """
 
+    @property
+    def watches(self) -> bool:
+        """Whether ``on_epoch`` looks at the objective, which is NaN where nobody does."""
+        return True
+
     def on_begin(self, run: Run) -> None:
         """Before the first step; may restore an earlier state."""
 
@@ -111,7 +117,7 @@ class Monitor:
     Attributes
     ----------
     steppers : callbacks that hear of each step
-    watching : whether anybody hears of each epoch
+    watching : whether anybody looks at each epoch
     """
 
     def __init__(self, callbacks: Sequence[Callback], run: Run) -> None:
@@ -119,7 +125,8 @@ class Monitor:
         self.callbacks = run.callbacks = (*_masks(run), *callbacks)
         self.steppers = tuple(c for c in self.callbacks if type(c).on_step is not Callback.on_step)
         self._finish_epoch = getattr(getattr(run.problem, "rule", None), "end_epoch", None)
-        self.watching = bool(self.callbacks) or self._finish_epoch is not None
+        looking = any(c.watches for c in self.callbacks)
+        self.watching = looking or self._finish_epoch is not None
         self._begun: list[Callback] = []
 
     def __enter__(self) -> Monitor:

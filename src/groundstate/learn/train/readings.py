@@ -91,6 +91,8 @@ class Readings:
                 training.history.positive.append(positive)
                 training.history.contrast.append(contrast)
             objective = self._objective(epoch)
+            if training.progress.keeps_losses:
+                training.history.extra.setdefault("loss", []).append(objective)
         self._take(self.values, list(found), training.progress.epoch, training.progress.lr)
         self._looked = time.perf_counter()
         return objective

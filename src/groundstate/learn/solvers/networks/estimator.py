@@ -79,21 +79,25 @@ class Rest(Callback):
         self.stop = Patience(tol=self.tol, patience=self.patience + 1, inclusive=True)
         self.first = 0.0 if self.descent is None else self.descent.rate
         self.kept = Best()
+        run.keeps_losses = True
+
+    @property
+    def watches(self) -> bool:
+        """Whether an epoch can be the last."""
+        return self.score is not None or self.patience < math.inf
 
     def reported(self, run: Run) -> float:
         """The loss of the epoch."""
         return run.objective
 
     def on_epoch(self, run: Run) -> bool:
-        extra = run.history.extra
         loss = self.reported(run)
-        extra.setdefault("loss", []).append(loss)
         if self.score is None:
-            done = bool(self.stop(loss)[0])
+            done = self.watches and bool(self.stop(loss)[0])
         else:
             with as_answered(run):
                 value = self._score(run)
-                extra.setdefault("validation", []).append(value)
+                run.history.extra.setdefault("validation", []).append(value)
                 done = bool(self.stop(-value)[0])
                 if self.stop.better[0]:
                     self.kept.keep(run)
@@ -157,8 +161,13 @@ class MeanRest(Rest):
         super().__init__(*args, **more)
         self.targets, self.size = targets, size
 
+    @property
+    def watches(self) -> bool:
+        return True
+
     def on_begin(self, run: Run) -> None:
         super().on_begin(run)
+        run.keeps_losses = False  # its own are others
         penalty = run.problem.penalty
         self.strength = float(getattr(penalty, "strength", 0.0)) / self.rows
         self.weights = [getattr(o, leaf) for _, o, leaf in penalised(run.energy)]
@@ -178,7 +187,9 @@ class MeanRest(Rest):
         parts = torch.full_like(before, self.size or self.rows)
         parts[-1] = self.rows - float(parts[:-1].sum())  # the last step takes what is left
         pull = float(before @ parts) / self.rows
-        return (run.objective - pull) / self.targets + pull
+        loss = (run.objective - pull) / self.targets + pull
+        run.history.extra.setdefault("loss", []).append(loss)
+        return loss
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "pulls": list(self.pulls)}
