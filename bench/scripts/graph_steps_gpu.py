@@ -118,7 +118,7 @@ def compared(network: str, nodes: int, edges: int, short: int, long: int) -> dic
 def main() -> None:
     rows = []
     sizes = [(2_000, 10_000)] if DEVICE == "cpu" else [(2_000, 10_000), (100_000, 1_000_000)]
-    short, long = (2, 6) if DEVICE == "cpu" else (20, 420)
+    short, long = (2, 6) if DEVICE == "cpu" else (20, 220)
     for nodes, edges in sizes:
         for network in ("gcn", "sage", "gat", "gin"):
             rows.append(compared(network, nodes, edges, short, long))
