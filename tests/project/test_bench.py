@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,11 @@ def test_listing_imports_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_calls_of_a_timing_are_counted_by_processor_time() -> None:
+    """A call that other programs hold up does not count as a long one, one that waits does."""
+    from groundstate.bench.measure import busy_seconds
+
+    assert busy_seconds(lambda: time.sleep(0.05)) >= 0.005
+    assert busy_seconds(lambda: sum(range(1000))) < 0.005
