@@ -82,7 +82,9 @@ def test_warm_up_is_not_timed_and_turns_are_taken() -> None:
         sizes=["1"],
         repeats=2,
     )
-    rounds = "".join(calls[6:])  # three calls each before the rounds
+    rounds = "".join(
+        calls[10:]
+    )  # five calls each before the rounds: cold, memory, three that count
     first = rounds[: len(rounds) // 2 + 1]
     assert first[0] == "a" and "b" in first and rounds[-1] == "a"  # a b, then b a
     assert all(row.max_s < 0.5 for row in result.rows)
