@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,9 @@ def test_warm_up_is_not_timed_and_turns_are_taken() -> None:
         sizes=["1"],
         repeats=2,
     )
-    rounds = "".join(calls[6:])  # three calls each before the rounds
+    rounds = "".join(
+        calls[10:]
+    )  # five calls each before the rounds: cold, memory, three that count
     first = rounds[: len(rounds) // 2 + 1]
     assert first[0] == "a" and "b" in first and rounds[-1] == "a"  # a b, then b a
     assert all(row.max_s < 0.5 for row in result.rows)
@@ -180,3 +183,11 @@ def test_listing_imports_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_calls_of_a_timing_are_counted_by_processor_time() -> None:
+    """A call that other programs hold up does not count as a long one, one that waits does."""
+    from groundstate.bench.measure import busy_seconds
+
+    assert busy_seconds(lambda: time.sleep(0.05)) >= 0.005
+    assert busy_seconds(lambda: sum(range(1000))) < 0.005

@@ -10,7 +10,7 @@ from statistics import median
 
 from groundstate.bench.benchmark import Benchmark, NoBenchmark, Peer, find, folder
 from groundstate.bench.machine import commit, machine, package_version, threads, today, versions
-from groundstate.bench.measure import calls_per_timing, peak_mib, seconds, timed
+from groundstate.bench.measure import busy_seconds, calls_per_timing, peak_mib, timed
 from groundstate.bench.table import BenchRow, BenchTable
 
 Progress = Callable[[str], None]
@@ -99,7 +99,7 @@ def _size(
         memory[name] = host, device
         scores[name] = float(bench.score(data, result))
         del result
-        number[name] = 1 if first > LONG else calls_per_timing(seconds(call, 1))
+        number[name] = 1 if first > LONG else calls_per_timing(busy_seconds(call))
         if first > VERY_LONG:
             once.add(name)
     times: dict[str, list[float]] = {name: [] for name in present}
