@@ -2,8 +2,7 @@
 
 ``python bench/scripts/recorded_gpu.py``: sequence, picture and language networks with dropout, plain and
 compiled, fitted with recorded steps and without. ``gap`` is the largest difference of a weight, 0 where
-all bits agree; ``gap_of_two`` that of two fits launched one by one (cuDNN has convolutions whose sums
-are not in a fixed order). Results go to ``$OUT/recorded-gpu.csv``.
+all bits agree; ``gap_of_two`` that of two fits launched one by one. Results go to ``$OUT/recorded-gpu.csv``.
 """
 
 from __future__ import annotations

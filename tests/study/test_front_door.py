@@ -74,6 +74,22 @@ def test_rows_from_memory_and_options_of_the_command() -> None:
     assert found.facts["design"]["weights"] == "w" and found.scores["r2"].estimate > 0.8
 
 
+def test_grades_are_values_where_the_metric_is_one_of_values() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=120)
+    grades = np.clip(np.round(6 + x + 0.3 * rng.normal(size=120)), 3, 9).astype(int)
+    frame = {"x": x, "grade": grades}
+    labels = groundstate.study(frame, "grade", model="GaussianNB", **QUICK)
+    values = groundstate.study(frame, "grade", model="Ridge", metric="rmse", **QUICK)
+    assert (
+        "accuracy" in labels.scores and "rmse" in values.scores and "accuracy" not in values.scores
+    )
+    assert values.scores["rmse"].estimate < 0.6
+    assert any("read as values" in note for note in values.facts["data"]["notes"])
+    with pytest.raises(DataError, match="metric for regression"):
+        groundstate.study({**frame, "grade": grades > 6}, "grade", metric="rmse")
+
+
 def test_without_a_target() -> None:
     found = groundstate.study("rings", "none", model="GaussianMixture")
     assert found.chosen == "GaussianMixture(8, diag)" and "8 groups" in found.verdict

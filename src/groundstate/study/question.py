@@ -13,6 +13,7 @@ from groundstate.compute.display import Displayed
 from groundstate.data import Table, read
 from groundstate.data.messages import listing
 from groundstate.data.tables.match import matches
+from groundstate.data.tables.schema import Schema
 from groundstate.errors import DataError
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.rows import Floats, weights_of
@@ -139,6 +140,7 @@ def ask(
     drop = [value for value in (groups, weights) if isinstance(value, str)]
     if drop:
         table = table.select([name for name in table.columns if name not in drop])
+    table = _as_values(table, metric)
     measure = _measure(table, metric)
     _numbers(folds, repeats, level, budget, seeds, bootstrap, cost_fp, cost_fn)
     classes = _classes(table)
@@ -214,6 +216,19 @@ def _column(table: Table, what: str, value: Any) -> NDArray[Any] | None:
     if found.shape != (table.n_rows,):
         raise DataError(f"{what} has shape {found.shape}; expected one per row, ({table.n_rows},)")
     return found
+
+
+def _as_values(table: Table, wanted: str | None) -> Table:
+    """A target of a few whole numbers is values, no labels, where the metric is one of values."""
+    if table.task != "classification" or metric(wanted, table.task).task != "regression":
+        return table
+    assert table.target is not None
+    column = table.schema[table.target]
+    if column.kind != "numeric" or column.n_unique <= 2:
+        return table
+    note = f"{column.name!r} is read as values, not as {column.n_unique} classes: {wanted} judges values"
+    columns = tuple(replace(c, given=True) if c is column else c for c in table.schema.columns)
+    return replace(table, schema=Schema(columns, column.name), notes=(*table.notes, note))
 
 
 def _measure(table: Table, wanted: str | None) -> Metric:
