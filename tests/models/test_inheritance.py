@@ -37,6 +37,7 @@ ONE_MORE = {
     "NetworkGenerator": "generators around networks have one set of parameters and one engine",
     "LatentCode": "codes are walked, decoded and looked at alike, whatever made them",
     "ContinuousGenerator": "fields are followed alike, whether learned by likelihood or by regression",
+    "GivenDistances": "distances in place of rows are taken alike by neighbours, groups and maps",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 

@@ -72,7 +72,7 @@ def usual_repeats(models: Mapping[str, Any], size: Size, folds: int, tune: int) 
     >>> from groundstate import LogisticRegression, MLPClassifier
     >>> usual_repeats({"linear": LogisticRegression()}, Size(150), 5, 10)
     5
-    >>> usual_repeats({"network": MLPClassifier()}, Size(3000), 5, 10)
+    >>> usual_repeats({"network": MLPClassifier()}, Size(10_000), 5, 10)
     1
     """
     return int(np.clip(_WORK / _one_repeat(models, size, folds, tune), 1, REPEATS))

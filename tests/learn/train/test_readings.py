@@ -12,7 +12,7 @@ from torch import Tensor
 from groundstate.energy import LinearEnergy
 from groundstate.learn import Callback, SoftMin, Stochastic, fit
 from groundstate.learn.base import History
-from groundstate.learn.solvers.networks.estimator import Rest
+from groundstate.learn.solvers.networks.rest import Rest
 from groundstate.learn.train import readings
 from groundstate.learn.train.readings import Readings
 

@@ -198,6 +198,7 @@ GAUSSIANS: dict[str, Callable[[], Any]] = {
     "LinearGaussianBayesianNetwork": lambda: gs.LinearGaussianBayesianNetwork().fit(FEW),
     "DiscreteBayesianNetwork": lambda: gs.DiscreteBayesianNetwork(n_bins=60).fit(gaussian_rows(200_000)),
     "SumProductNetwork": lambda: gs.SumProductNetwork(random_state=0).fit(gaussian_rows(2000)),
+    "TableMixture": lambda: gs.TableMixture(random_state=0).fit(gaussian_rows(20_000)),
     "BernoulliRBM": _rbm,
     "KernelDensity": lambda: gs.KernelDensity(0.1).fit(gaussian_rows(100_000)),
     "AutoregressiveDensity": lambda: gs.AutoregressiveDensity(n_components=1, **LINES).fit(gaussian_rows(1000)),

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import standard_gamma
+
 KernelName = Literal["gaussian", "tophat", "epanechnikov", "exponential", "linear", "cosine"]
 PROFILES: dict[str, Callable[[Tensor], Tensor]] = {
     "gaussian": lambda u: -0.5 * u.square(),
@@ -99,7 +101,7 @@ def _ways(noise: Tensor, p: float, generator: torch.Generator) -> Tensor:
     if math.isinf(p):
         noise = 2 * torch.rand(noise.shape, generator=generator, device=noise.device).double() - 1
     elif p != 2.0:
-        size = torch._standard_gamma(torch.full_like(noise, 1 / p), generator=generator)
+        size = standard_gamma(torch.full_like(noise, 1 / p), generator=generator)
         noise = noise.sign() * size.pow(1 / p)
     return noise / torch.linalg.vector_norm(noise, p, dim=1, keepdim=True).clamp_min(1e-300)
 

@@ -25,7 +25,8 @@ from groundstate.energy.networks.detection import DetectionEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import Rule
 from groundstate.learn.rules.assigned import BalancedSample
-from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
+from groundstate.learn.solvers.networks.estimator import NetworkTraining
+from groundstate.learn.solvers.networks.rest import Score
 from groundstate.models.arrays import Home
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.rows.making import make_network
