@@ -113,7 +113,11 @@ def test_committees_of_networks_are_one_program(
     monkeypatch.setattr(population, "fit_members", spy)
     together = kind(base, 4, random_state=0).fit(X, y)
     assert counted == [4]
-    monkeypatch.setattr(population, "fit_members", lambda *given: None)
+
+    def refuse(*given: Any) -> Any:
+        raise NotApplicable("each alone")
+
+    monkeypatch.setattr(population, "fit_members", refuse)
     alone = kind(base, 4, random_state=0).fit(X, y)
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=0, atol=1e-9)
 

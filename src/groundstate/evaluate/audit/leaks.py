@@ -246,13 +246,13 @@ def between(
     """
     hashes = row_hash(*columns(frame))
     both = np.isin(hashes[test], hashes[train])
-    if both.any():
+    if n := int(both.sum()):
         by_chance = equal_by_chance(hashes, y, train, test)
         why = EQUAL_BY_CHANCE if by_chance else "split with duplicates kept together"
         yield Finding(
             "repeated_rows" if by_chance else "shared_rows", "info" if by_chance else "serious",
-            f"{count(int(both.sum()), 'test row')} also stand among the training rows (equal "
-            f"features); {why}", float(both.sum()),
+            f"{count(n, 'test row')} also {'stands' if n == 1 else 'stand'} among the training rows (equal "
+            f"features); {why}", float(n),
         )  # fmt: skip
     if groups is not None:
         labels = np.asarray(groups)

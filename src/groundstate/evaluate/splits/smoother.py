@@ -31,14 +31,15 @@ def smoother_matrix(estimator: Any, X: Any, points: Any) -> Floats | None:
     2.0
     """
     from sklearn.base import clone
+    from sklearn.utils import get_tags
 
     last = last_step(estimator)
     if not traits_of(last).linear_in_y or getattr(last, "positive", False):
         return None
     n = n_rows(X)
-    try:
+    if get_tags(last).target_tags.multi_output:
         S = np.asarray(clone(estimator).fit(X, np.eye(n)).predict(points), np.float64)
-    except (ValueError, TypeError):  # one target only: a fit for each unit vector
+    else:
         each = [clone(estimator).fit(X, row).predict(points) for row in np.eye(n)]
         S = np.stack([np.asarray(v, np.float64).reshape(-1) for v in each], 1)
     probe = np.cos(np.arange(n, dtype=np.float64) ** 2)

@@ -15,12 +15,6 @@ def network_members(
     """What as many clones would give with ``fit``, trained as one program."""
     rows = [None] * len(settings) if weights is None else list(weights)
     try:
-        found = fit_members(estimator, X, y, rows, settings)
+        return fit_members(estimator, X, y, rows, settings)
     except FloatingPointError as error:
         raise NotApplicable(f"a member diverged, and its own fit says so: {error}") from error
-    if found is None:
-        raise NotApplicable(
-            "L-BFGS, schedules by plateau, warm starts, callbacks, half precision and modules with "
-            "randomness of their own are trained alone"
-        )
-    return found

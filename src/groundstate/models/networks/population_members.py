@@ -252,21 +252,24 @@ def fit_members(
     y: Any,
     weights: Sequence[NDArray[Any] | None],
     params: Sequence[Mapping[str, Any]],
-) -> list[Any] | None:
-    """Fitted clones, one for each weight and setting; None where they must be fitted alone."""
+) -> list[Any]:
+    """Fitted clones, one for each weight and setting; ``NotApplicable`` where each is fitted alone."""
     rows = Rows(X, y)
     members: list[Member] = []
     try:
         for weight, changes in zip(weights, params, strict=True):
             member = plan_member(base, changes, rows, weight)
             if member is None or (not members and not keyed(member, rows.of(member.model))):
-                return None
+                raise NotApplicable(
+                    "L-BFGS, schedules by plateau, warm starts, callbacks, half precision and modules "
+                    "with randomness of their own are trained alone"
+                )
             members.append(member)
         groups: dict[Any, list[Member]] = {}
         for member in members:
             groups.setdefault(member.kind, []).append(member)
         for chosen in groups.values():
             learn_members(chosen, rows.of(chosen[0].model))
-    except Unsupported:  # whatever it is, a single fit can do it or says why not
-        return None
+    except Unsupported as error:
+        raise NotApplicable(f"a single fit does it or refuses: {error}") from error
     return [member.model for member in members]
