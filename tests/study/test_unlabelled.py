@@ -246,7 +246,9 @@ def test_reasons_in_words() -> None:
         reason_words({**reason, "expected": [0.0, 1.0]}) == "class is 2, where 0 to 1 is expected"
     )
     drawn = Numbers(np.array([[-0.2, 0.1, 1.4]] * 2), whole=True)
-    np.testing.assert_array_equal(drawn.interval(), [[-1.0, 2.0]] * 2)
+    np.testing.assert_array_equal(drawn.interval(), [[-0.0, 1.0]] * 2)
+    between = Numbers(np.array([[2.3, 2.4, 2.2]]), whole=True).interval(within=(0.0, 9.0))
+    np.testing.assert_array_equal(between, [[2.0, 2.0]])  # no whole number is inside
     assert not np.signbit(drawn.best()).any() and (drawn.best() == 0.0).all()
 
 

@@ -47,7 +47,14 @@ class Numbers:
             half = float(norm.ppf((1 + level) / 2)) * self.values.std(1, ddof=1)
             ends = np.stack([self.mean - half, self.mean + half], 1)
         ends = ends if within is None else np.clip(ends, *within)
-        return np.asarray(np.round(ends) + 0.0 if self.whole else ends)
+        return self._whole(ends, within) if self.whole else np.asarray(ends)
+
+    def _whole(self, ends: F64, within: tuple[float, float] | None) -> F64:
+        """The whole numbers inside, or the nearest to the middle where there is none."""
+        inside = np.stack([np.ceil(ends[:, 0] - 1e-9), np.floor(ends[:, 1] + 1e-9)], 1)
+        none = inside[:, 0] > inside[:, 1]
+        inside[none] = self.best(within)[none, None]
+        return np.asarray(inside + 0.0)
 
     def best(self, within: tuple[float, float] | None = None) -> F64:
         """The expected values, within the range that a column has."""

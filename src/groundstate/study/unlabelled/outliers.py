@@ -62,13 +62,16 @@ def _reasons(
         truth = truth_of(rows, column, kind)
         drawn = draws_of(model, rows, column, key.fold("cell", column))
         surprise = drawn.surprise(truth)
+        expected = drawn.interval(within=ranges[column]) if isinstance(drawn, Numbers) else ()
         for i in range(rows.n_rows):
             value = truth[i]
             if value is None or value != value or not surprise[i] >= _NOTABLE:
                 continue  # a missing cell is not odd
             reason: dict[str, Any] = {"column": column, "surprise": float(surprise[i])}
             if isinstance(drawn, Numbers):
-                low, high = drawn.interval(within=ranges[column])[i]
+                low, high = expected[i]
+                if low <= value <= high:
+                    continue  # far from the mean of draws that lie to one side
                 reason |= {"value": float(value), "expected": [float(low), float(high)]}
             else:
                 chance = float(drawn.of(truth)[i])
