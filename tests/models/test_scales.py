@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
@@ -148,3 +149,21 @@ def test_the_largest_entry_of_an_axis_is_positive(model: Any, axes: Any) -> None
     np.testing.assert_allclose(axes(model.fit(X)), found, atol=1e-9)  # a refit has the same signs
     mirrored = axes(model.fit(-X))
     assert (mirrored[np.arange(len(found)), np.abs(mirrored).argmax(1)] > 0).all()
+
+
+@pytest.mark.parametrize("T", [0.5, 1.0, 3.0])
+def test_free_energies_sum_the_hidden_variable_out(T: float) -> None:
+    model = KMeans(3, random_state=0).fit(X)
+    table = np.stack([model.energy(X, z=np.full(len(X), z)) for z in range(3)], 1)
+    expected = -T * logsumexp(-table / T, axis=1)
+    np.testing.assert_allclose(model.free_energy(X, T), expected, rtol=1e-9)
+    factors = ProbabilisticPCA(2).fit(X)
+    found = factors.infer({"x": X}, "z", "marginal", T=T)
+    np.testing.assert_allclose(factors.free_energy(X, T), found, rtol=1e-9)
+    if T == 1.0:
+        np.testing.assert_allclose(factors.free_energy(X), -factors.score_samples(X), rtol=1e-9)
+        return
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    with pytest.raises(ValueError, match="temperature than 1 need every value"):
+        factors.free_energy(gaps, T)

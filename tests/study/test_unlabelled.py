@@ -18,8 +18,9 @@ from groundstate.models.tables.table import TablePredictor
 from groundstate.report import write
 from groundstate.store import RunDir
 from groundstate.study import Survey, compare_densities, survey, survey_facts
+from groundstate.study.unlabelled.cells import Numbers
 from groundstate.study.unlabelled.densities import DensitySearch, _simplest
-from groundstate.study.unlabelled.groups import group_facts
+from groundstate.study.unlabelled.groups import _marks, group_facts
 from groundstate.study.unlabelled.outliers import outlier_facts
 from groundstate.study.unlabelled.survey import _verdict, reason_words
 
@@ -84,11 +85,11 @@ def test_text_beside_other_columns_is_left_out() -> None:
 def test_rivals_are_those_of_the_chosen_model() -> None:
     """Where another model sees the groups, it is not called its own rival; many sizes are a range."""
     facts = {
-        "chosen": "ProbabilisticPCA(4)", "groups": [5] * 9 + [7],
+        "chosen": "ProbabilisticPCA(4)", "groups": [5] * 9 + [7], "candidates": {"entries": []},
         "scores": {"mean_nll": {"value": 1.0, "lo": 0.5, "hi": 1.5, "n": 50}},
         "comparison": {"tied": ["ProbabilisticPCA(4)", *(f"GaussianMixture({k})" for k in range(6))]},
         "grouping": {"model": "GaussianMixture(0)", "agreement": {"mean": 0.9}},
-        "outliers": [{"row": 3, "energy": 9.0, "missing": 0, "reasons": []}],
+        "outliers": [{"row": 3, "energy": 9.0, "missing": [], "reasons": []}],
         "energy": {"median": 1.0},
     }  # fmt: skip
     first, second, _ = _verdict(facts)
@@ -208,6 +209,58 @@ def test_odd_cells_are_named_with_what_was_expected() -> None:
     weight = next(r for r in first["reasons"] if r["column"] == "weight")
     assert weight["value"] == 6.0 and weight["expected"][1] < 3.0
     assert reason_words(weight).startswith("weight is 6, where ")
+
+
+def test_energies_are_in_the_units_of_the_score_and_odd_rows_name_what_they_miss() -> None:
+    rng = np.random.default_rng(0)
+    side = rng.integers(0, 2, 300)
+    rows = {
+        "count": 3 * side + rng.integers(0, 3, 300),
+        "side": np.where(side, "left", "right"),
+        "seite": np.where(side, "links", "rechts"),
+        "shade": [None if i in (5, 9) else "dark" if v else "light" for i, v in enumerate(side)],
+        "often": [None if i % 3 else v for i, v in enumerate(rng.normal(size=300).tolist())],
+    }
+    found = survey(rows, models="GaussianMixture")
+    rest = found.energies[found.split.test_rows]
+    assert rest.mean() == pytest.approx(found.scores["mean_nll"].estimate, abs=0.5)
+    odd = {row["row"]: row for row in found.outliers}
+    assert odd[6]["missing"] == odd[10]["missing"] == ["shade"]
+    assert "often" not in {name for row in found.outliers for name in row["missing"]}
+    for row in found.outliers:
+        for reason in row["reasons"]:
+            if reason["column"] == "count":
+                assert all(float(end).is_integer() for end in reason["expected"])
+    assert found.filled is not None
+    for group in found.grouping["each"]:
+        assert len({"side", "seite"} & {mark["column"] for mark in group["marks"]}) <= 1
+    facts = survey_facts(found)
+    facts["outliers"] = [odd[6]]
+    assert _verdict(facts)[2].endswith("shade is missing.")
+
+
+def test_reasons_in_words() -> None:
+    reason = {"column": "class", "value": 2.0, "expected": [3.0, 3.0]}
+    assert reason_words(reason) == "class is 2, where 3 is expected"
+    assert (
+        reason_words({**reason, "expected": [0.0, 1.0]}) == "class is 2, where 0 to 1 is expected"
+    )
+    drawn = Numbers(np.array([[-0.2, 0.1, 1.4]] * 2), whole=True)
+    np.testing.assert_array_equal(drawn.interval(), [[-0.0, 1.0]] * 2)
+    between = Numbers(np.array([[2.3, 2.4, 2.2]]), whole=True).interval(within=(0.0, 9.0))
+    np.testing.assert_array_equal(between, [[2.0, 2.0]])  # no whole number is inside
+    assert not np.signbit(drawn.best()).any() and (drawn.best() == 0.0).all()
+
+
+def test_a_group_is_named_by_what_it_has() -> None:
+    side = ["a"] * 30 + ["b"] * 30
+    table = data.read({"x": np.arange(60.0), "side": side, "deck": ["C"] * 30 + [None] * 30})
+    mine = np.arange(60) >= 30
+    marks = {mark["column"]: mark for mark in _marks(table, mine)}
+    assert marks["side"]["level"] == "b" and marks["side"]["here"] == 1.0
+    assert "deck" not in marks  # the same in other words
+    only = data.read({"x": np.arange(60.0), "deck": ["C", "D"] * 15 + [None] * 30})
+    assert _marks(only, mine)[-1]["level"] == "missing"
 
 
 def test_groups_are_described_and_their_stability_is_measured() -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.compute.thread_policy import answering
+from groundstate.errors import DataError
 from groundstate.infer import energy_moments, minimise, posterior
 from groundstate.infer import sample as draw
 from groundstate.models.arrays import Home, unwrap
@@ -256,7 +257,27 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):
         return home.give(values)
 
 
-class EnergyClusterer(ClusterMixin, EnergyEstimator):
+class HiddenMixin:
+    """Rows with a hidden variable that can be summed out."""
+
+    energy_: Any
+    energy: Any
+    _rows: Any
+
+    def free_energy(self, X: Any, T: float = 1.0) -> Any:
+        r""":math:`-T\log\int e^{-e(x, z)/T}\,dz` of each row, ``(n_samples,)``: at T = 1 ``energy(X)``."""
+        if T == 1.0:
+            return self.energy(X)
+        x, home = self._rows(X)
+        if x.layout == torch.strided and bool(torch.isnan(x).any()):
+            raise DataError("free energies at another temperature than 1 need every value of X")
+        hidden = [name for name in self.energy_.spaces if name != "x"]
+        with answering(self.energy_, x), torch.no_grad():
+            e = self.energy_.marginal(*hidden, T=T)(x=x) if hidden else self.energy_(x=x)
+        return home.give(e)
+
+
+class EnergyClusterer(HiddenMixin, ClusterMixin, EnergyEstimator):
     r"""Free discrete z: :math:`\hat z(x) = \arg\min_z e(x, z)`."""
 
     def predict(self, X: Any) -> Any:
@@ -270,7 +291,7 @@ class EnergyClusterer(ClusterMixin, EnergyEstimator):
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
 
-class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):
+class EnergyTransformer(HiddenMixin, SklearnTransformerMixin, EnergyEstimator):
     r"""Free z as a code: the mean of :math:`p(z \mid x)`."""
 
     def transform(self, X: Any) -> Any:

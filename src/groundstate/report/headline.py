@@ -36,7 +36,9 @@ def cards(facts: dict[str, Any]) -> str:
                   (between(facts, "baselines.skill", "accuracy"),))
         )  # fmt: skip
     if facts.get("groups"):
-        sizes = " + ".join(f"{n:,}" for n in facts["groups"][:6])
+        each = facts["groups"]
+        many = f"{min(each):,} to {max(each):,}" if len(each) > 6 else ""
+        sizes = many or " + ".join(f"{n:,}" for n in each)
         shown.append(_card("Groups found", str(len(facts["groups"])), (f"{sizes} rows",)))
     judged = facts["design"]["judged"]
     how = "each held back in turn" if facts["design"]["kind"] == "nested" else "never seen before"

@@ -77,6 +77,11 @@ def _board(facts: dict[str, Any]) -> str:
         f"settings were compared on {facts['design']['candidates_compared_on']} of "
         f"{facts['design']['development']:,} rows, seed {facts['design']['seed']}.{base}"
     )
+    if facts["task"] == "density":
+        words += (
+            " Chosen is the one with the fewest parameters among those within one standard error of the "
+            "best; ≈ marks those that a paired bootstrap cannot tell from the best."
+        )
     first = [entry["name"] for entry in board["entries"]].index(facts["chosen"])
     return table_of(header, rows, (1,), first) + "\n" + words_of(words)
 

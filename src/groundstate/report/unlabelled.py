@@ -6,7 +6,7 @@ from typing import Any
 
 from groundstate.report.cells import at, between, table_of, words_of
 from groundstate.study.numbers import show
-from groundstate.study.unlabelled.survey import reason_words
+from groundstate.study.unlabelled.survey import missing_words, reason_words
 
 
 def groups(facts: dict[str, Any]) -> str:
@@ -44,18 +44,18 @@ def outliers(facts: dict[str, Any]) -> str:
     """Rows of the highest energy, and the cells that the rest of the row does not expect."""
     rows = []
     for i, row in enumerate(facts.get("outliers", [])):
-        why = "; ".join(reason_words(reason) for reason in row["reasons"])
-        if not why:
-            why = (
-                f"{row['missing']} cells missing" if row["missing"] else "no single cell: their mix"
-            )
-        rows.append((f"{row['row']:,}", at(facts, f"outliers.{i}.energy"), why))
+        why = [missing_words(row["missing"])] if row["missing"] else []
+        why += [reason_words(reason) for reason in row["reasons"]]
+        words = "; ".join(why) or "no single cell: their mix"
+        rows.append((f"{row['row']:,}", at(facts, f"outliers.{i}.energy"), words))
     if not rows:
         return ""
     words = (
-        "The energy is minus the log density of a row: high is rare. A cell is named when it lies "
-        "more than two standard deviations from what the rest of its row makes expected; the range "
-        "is the central 90% of draws given that rest."
+        "The energy is minus the log density of a row, in nats as the surprise above, which is its mean "
+        "over held-out rows: high is rare. A cell is named when it lies more than two standard "
+        "deviations from what the rest of its row makes expected (of a category: has a probability "
+        "below 14%), or is missing where few rows miss it; the range is the central 90% of draws given "
+        "that rest."
     )
     return table_of(("row", "energy", "why"), rows, (0, 1)) + "\n" + words_of(words)
 

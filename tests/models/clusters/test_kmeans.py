@@ -214,6 +214,7 @@ def test_sparse_rows_are_dense_rows(init: str, weighted: bool) -> None:
     assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-10)
     np.testing.assert_array_equal(sparse.predict(csr_matrix(X)), dense.predict(X))
     np.testing.assert_allclose(sparse.transform(csr_matrix(X)), dense.transform(X), atol=1e-7)
+    np.testing.assert_allclose(sparse.energy(csr_matrix(X)), dense.energy(X), rtol=1e-10)
     drawn = KMeans(5, init=init, random_state=0).fit(csr_matrix(X), sample_weight=w)
     turned = KMeans(5, init=init, random_state=0)
     turned.fit(csr_matrix(X[::-1]), sample_weight=None if w is None else w[::-1])

@@ -19,6 +19,11 @@ from groundstate.math.distributions.operations import draw, fresh, isotropic
 from groundstate.math.info.free_energy import boltzmann_logits
 
 
+def _rows_of(x: Tensor) -> Tensor:
+    """The row of every stored entry of sparse rows."""
+    return torch.repeat_interleave(torch.arange(len(x), device=x.device), x.crow_indices().diff())
+
+
 @registered(r"e(x, z) = \tfrac12\|x - \mu_z\|^2", lambda: CentroidEnergy(3, 2, scale=2.0))
 class CentroidEnergy(Energy):
     r"""Squared distance to one of k points, :math:`e(x, z) = \tfrac12\|x - \mu_z\|^2`.
@@ -61,6 +66,11 @@ class CentroidEnergy(Energy):
 
     @offers.table("z")
     def energies(self, x: Tensor) -> Tensor:
+        if x.layout == torch.sparse_csr:  # rows stay sparse, so they are not moved
+            each = x.values().square()
+            square = each.new_zeros(len(x), 1).index_add_(0, _rows_of(x), each[:, None])
+            squares = square + self.mu.square().sum(-1)
+            return (0.5 * squares - x @ self.mu.T).clamp_min(0.0)
         origin = self.mu.detach().mean(0)  # differences from it lose fewer digits in the products
         u, v = x - origin, self.mu - origin
         squares = u.square().sum(-1, keepdim=True) + v.square().sum(-1)

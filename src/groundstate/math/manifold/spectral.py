@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from groundstate.math.linalg.spectrum import eigenpairs
 
 F64 = NDArray[np.float64]
 FEW = 300  # nodes up to which all eigenvalues are found at once
@@ -64,9 +66,7 @@ def _largest(A: Any, scale: F64, count: int, tol: float, invert: bool) -> tuple[
     n, whole = A.shape[0], isinstance(A, np.ndarray)
     if n <= FEW or count >= n - 1:
         table = A if whole else A.toarray()
-        values, vectors = eigh(
-            scale[:, None] * table * scale, subset_by_index=[n - count, n - 1], check_finite=False
-        )
+        values, vectors = eigenpairs(scale[:, None] * table * scale, n - count, n - 1)
         return values[::-1], vectors[:, ::-1]
     start = np.random.default_rng(SEED).uniform(-1, 1, n)
     if whole:
@@ -107,7 +107,7 @@ def bottom_axes(M: Any, count: int, tol: float = 0.0, dense: bool = False) -> tu
         raise ValueError(f"n_components must be less than n_samples={n}, got {count}")
     if dense or n <= FEW or count + 1 >= n - 1:
         table = M.toarray() if hasattr(M, "toarray") else M
-        values, vectors = eigh(table, subset_by_index=[0, count], check_finite=False)
+        values, vectors = eigenpairs(table, 0, count)
     else:
         size = float(abs(M).sum(1).max())
         start = np.random.default_rng(SEED).uniform(-1, 1, n)

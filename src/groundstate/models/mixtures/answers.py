@@ -63,6 +63,20 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
     def _log_density(self, x: Tensor) -> Tensor:
         return torch.logsumexp(-self._table(x), 1)
 
+    def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
+        """Energy of each row with its component, ``(n_samples,)``.
+
+        What is not known is marginalised: cells that are NaN, and the component where z is None.
+        """
+        if y is not None:
+            raise ValueError(f"{type(self).__name__} has no variable 'y'; it knows x and z")
+        if z is None:
+            return self.free_energy(X)
+        x, home = self._rows(X)
+        with answering(self.energy_, x), torch.no_grad():
+            chosen = self._observed({"z": z})["z"].long()
+            return home.give(self._table(x).gather(1, chosen[:, None]).squeeze(1))
+
     def free_energy(self, X: Any, T: float = 1.0) -> Any:
         r""":math:`-T\log\sum_z e^{-e(x, z)/T}` of each row, ``(n_samples,)``; at T = 1, −log p(x)."""
         x, home = self._rows(X)

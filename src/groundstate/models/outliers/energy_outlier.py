@@ -114,6 +114,11 @@ class EnergyOutlier(OutlierMixin, EnergyEstimator):
         check_is_fitted(self, "energy_")
         return self.estimator_._rows(X)
 
+    def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
+        """Energy of each row under the model of the rows, ``(n_samples,)``."""
+        check_is_fitted(self, "energy_")
+        return self.estimator_.energy(X, y, z)
+
     def _scores(self, x: Tensor) -> Tensor:
         log_density = getattr(self.estimator_, "_log_density", None)
         return super()._scores(x) if log_density is None else log_density(x)

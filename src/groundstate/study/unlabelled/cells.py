@@ -26,9 +26,10 @@ _MANY = 100  # draws whose quantiles are worth something
 
 @dataclass(frozen=True)
 class Numbers:
-    """Draws of numeric cells: ``values`` (n_rows, n_draws)."""
+    """Draws of numeric cells: ``values`` (n_rows, n_draws); ``whole`` of a column of whole numbers."""
 
     values: F64
+    whole: bool = False
 
     @property
     def mean(self) -> F64:
@@ -45,7 +46,20 @@ class Numbers:
         else:  # too few for quantiles
             half = float(norm.ppf((1 + level) / 2)) * self.values.std(1, ddof=1)
             ends = np.stack([self.mean - half, self.mean + half], 1)
-        return np.asarray(ends if within is None else np.clip(ends, *within))
+        ends = ends if within is None else np.clip(ends, *within)
+        return self._whole(ends, within) if self.whole else np.asarray(ends)
+
+    def _whole(self, ends: F64, within: tuple[float, float] | None) -> F64:
+        """The whole numbers inside, or the nearest to the middle where there is none."""
+        inside = np.stack([np.ceil(ends[:, 0] - 1e-9), np.floor(ends[:, 1] + 1e-9)], 1)
+        none = inside[:, 0] > inside[:, 1]
+        inside[none] = self.best(within)[none, None]
+        return np.asarray(inside + 0.0)
+
+    def best(self, within: tuple[float, float] | None = None) -> F64:
+        """The expected values, within the range that a column has."""
+        values = self.mean if within is None else np.clip(self.mean, *within)
+        return np.asarray(np.round(values) + 0.0 if self.whole else values)
 
     def surprise(self, truth: F64) -> F64:
         """Half the squared distance from the expectation, in standard deviations."""
@@ -102,7 +116,8 @@ def draws_of(
     filled = drawn_x.transpose(0, 1).reshape(-1, x.shape[1]).cpu().numpy()
     drawn = restored(model.preparation_, filled)[column]
     if model.schema_[column].kind == "numeric":
-        return Numbers(drawn.cast(pl.Float64).to_numpy().reshape(rows.n_rows, n))
+        values = drawn.cast(pl.Float64).to_numpy().reshape(rows.n_rows, n)
+        return Numbers(values, model.schema_[column].integer)
     words = np.array([str(value) for value in drawn]).reshape(rows.n_rows, n)
     names = tuple(sorted(set(words.ravel())))
     return Levels(names, np.stack([(words == name).mean(1) for name in names], 1))

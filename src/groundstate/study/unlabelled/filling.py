@@ -84,7 +84,7 @@ def filled_cells(model: TablePredictor, table: Table, key: Key) -> pl.DataFrame 
         drawn = draws_of(model, table.take(missing), column, key.fold("missing", column), _DRAWS)
         if isinstance(drawn, Numbers):
             low_high = drawn.interval(LEVEL, ranges.get(column))
-            values = [f"{v:.6g}" for v in np.clip(drawn.mean, *ranges.get(column, (None, None)))]
+            values = [f"{v:.6g}" for v in drawn.best(ranges.get(column))]
             sure = [(float(f"{a:.6g}"), float(f"{b:.6g}"), None) for a, b in low_high]
         else:
             values = drawn.mode

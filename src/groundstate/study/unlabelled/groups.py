@@ -95,7 +95,20 @@ def _marks(table: Table, mine: NDArray[np.bool_]) -> list[dict[str, Any]]:
         truth = truth_of(table, column, kind)
         found += _number(column, truth, mine) if kind == "numeric" else _level(column, truth, mine)
     notable = [mark for mark in found if abs(mark["effect"]) >= _NOTABLE]
-    return sorted(notable, key=lambda mark: -abs(mark["effect"]))[:_MARKS]
+    marks: list[dict[str, Any]] = []
+    for mark in sorted(notable, key=lambda mark: -abs(mark["effect"])):
+        if not any(_renamed(table, mark["column"], other["column"]) for other in marks):
+            marks.append(mark)
+        if len(marks) == _MARKS:
+            break
+    return marks
+
+
+def _renamed(table: Table, a: str, b: str) -> bool:
+    """Whether two columns say the same in other words: each value of one has one of the other."""
+    pair = table.frame.select(a, b)
+    both = pair.n_unique()
+    return bool(both == pair[a].n_unique() == pair[b].n_unique() < table.n_rows)
 
 
 def _number(column: str, truth: Any, mine: NDArray[np.bool_]) -> list[dict[str, Any]]:
@@ -110,11 +123,12 @@ def _number(column: str, truth: Any, mine: NDArray[np.bool_]) -> list[dict[str, 
 
 
 def _level(column: str, truth: Sequence[Any], mine: NDArray[np.bool_]) -> list[dict[str, Any]]:
-    values = np.array([str(v) for v in truth])
+    values = np.array(["missing" if v is None else str(v) for v in truth])
     names, index = np.unique(values, return_inverse=True)
     here = np.bincount(index[mine], minlength=len(names)) / mine.sum()
     there = np.bincount(index[~mine], minlength=len(names)) / (~mine).sum()
     effects = 2 * np.arcsin(np.sqrt(here)) - 2 * np.arcsin(np.sqrt(there))  # Cohen's h
-    best = int(np.abs(effects).argmax())
+    # of two levels that say the same, the one that the group has more of
+    best = int((np.abs(effects).round(9) + 1e-6 * (effects > 0)).argmax())
     return [{"column": column, "level": str(names[best]), "here": float(here[best]),
              "elsewhere": float(there[best]), "effect": float(effects[best])}]  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
@@ -29,21 +29,28 @@ _NOTABLE = 2.0  # nats: two standard deviations, or a level of probability .14
 def outlier_facts(
     model: TablePredictor, table: Table, energies: NDArray[np.float64], key: Key
 ) -> list[dict[str, Any]]:
-    """The rows of highest energy with their energy, how rare that is, and the cells that cause it."""
+    """The rows of highest energy with their energy, how rare that is, the cells that cause it,
+    and those that are missing where few rows miss them."""
     odd = np.argsort(-energies, kind="stable")[:ROWS]
     rows = table.take(odd)
     reasons = _reasons(model, rows, ranges_of(table), key)
-    empty = rows.frame.select(pl.sum_horizontal(pl.all().is_null())).to_series().to_list()
+    gaps = _rarely_missing(table)
     return [
         {
             "row": int(i) + 1,
             "energy": float(energies[i]),
             "above": float((energies <= energies[i]).mean()),
-            "missing": int(empty[place]),
+            "missing": [name for name in gaps if rows.frame[name][place] is None],
             "reasons": reasons[place],
         }
         for place, i in enumerate(odd)
     ]
+
+
+def _rarely_missing(table: Table) -> list[str]:
+    """The columns in which a missing cell is as surprising as a value that is named."""
+    shares = {name: table.frame[name].is_null().mean() for name in table.columns}
+    return [n for n, share in shares.items() if 0.0 < float(share or 0.0) < math.exp(-_NOTABLE)]
 
 
 def _reasons(
@@ -55,13 +62,16 @@ def _reasons(
         truth = truth_of(rows, column, kind)
         drawn = draws_of(model, rows, column, key.fold("cell", column))
         surprise = drawn.surprise(truth)
+        expected = drawn.interval(within=ranges[column]) if isinstance(drawn, Numbers) else ()
         for i in range(rows.n_rows):
             value = truth[i]
             if value is None or value != value or not surprise[i] >= _NOTABLE:
                 continue  # a missing cell is not odd
             reason: dict[str, Any] = {"column": column, "surprise": float(surprise[i])}
             if isinstance(drawn, Numbers):
-                low, high = drawn.interval(within=ranges[column])[i]
+                low, high = expected[i]
+                if low <= value <= high:
+                    continue  # far from the mean of draws that lie to one side
                 reason |= {"value": float(value), "expected": [float(low), float(high)]}
             else:
                 chance = float(drawn.of(truth)[i])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -19,7 +19,7 @@ from groundstate.errors import DataError
 from groundstate.evaluate import METRICS, Interval, Prediction, Split, Standings, train_test
 from groundstate.evaluate import interval as interval_of
 from groundstate.evaluate.fitting import fit_clone
-from groundstate.models.tables.dequantise import held_out_log_density
+from groundstate.models.tables.dequantise import held_out_log_density, mean_log_density
 from groundstate.models.tables.table import TablePredictor
 from groundstate.study.facts import (
     FORMAT,
@@ -53,7 +53,7 @@ class Survey(Displayed):
     scores : dict of Interval
         Its score on the test rows.
     energies : (n_rows,)
-        Free energy of every row: high is unusual.
+        Minus the log density of every row, of which the score is a mean: high is unusual.
     groups : (n_rows,) or None
         The group of every row, by the best model that has groups.
     grouping : dict
@@ -148,7 +148,7 @@ def survey(
             seen = interval_of(METRICS[METRIC], judged, Prediction(judged), key=seed)
         key = Key.of(seed)
         with watch("naming the odd rows and why they are odd"):
-            energies = -np.asarray(model.score_samples(table), np.float64)
+            energies = -mean_log_density(model, table, Key.of(seed).fold("energies"))
             outliers = outlier_facts(model, table, energies, key.fold("outliers"))
         with watch("judging how stable the groups are"):
             groups, grouping = _groups(candidates, board, chosen, model, table, train, seed)
@@ -284,11 +284,14 @@ def survey_facts(found: Survey) -> dict[str, Any]:
 def _verdict(facts: dict[str, Any]) -> list[str]:
     score = facts["scores"][METRIC]
     between = show_range(score["lo"], score["hi"])
+    entries = facts["candidates"]["entries"]
+    best = entries[0]["name"] if entries else facts["chosen"]
+    how = "best" if best == facts["chosen"] else f"as well as {best}, with fewer parameters"
     first = (
-        f"{facts['chosen']} describes the rows best: {show(score['value'])} nats per row on "
+        f"{facts['chosen']} describes the rows {how}: {show(score['value'])} nats per row on "
         f"{score['n']:,} rows it had never seen (95% interval {between}; lower is better)."
     )
-    others = [name for name in facts["comparison"]["tied"] if name != facts["chosen"]]
+    others = [name for name in facts["comparison"]["tied"] if name not in (facts["chosen"], best)]
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         first += f" {', '.join(others[:3])}{more} cannot be told apart from it."
@@ -324,9 +327,22 @@ def _about_odd(facts: dict[str, Any]) -> str:
         f"The least typical row is number {odd['row']}, with an energy of {show(odd['energy'])} "
         f"where the median is {show(facts['energy']['median'])}"
     )
-    if odd["reasons"]:
-        return f"{third}: {reason_words(odd['reasons'][0])}."
-    return f"{third}; {odd['missing']} of its cells are missing." if odd["missing"] else f"{third}."
+    if odd["missing"]:
+        return f"{third}: {missing_words(odd['missing'])}."
+    return f"{third}: {reason_words(odd['reasons'][0])}." if odd["reasons"] else f"{third}."
+
+
+def missing_words(columns: Sequence[str]) -> str:
+    """Which cells of a row are missing, in words.
+
+    >>> missing_words(["age"]), missing_words(list("abcdef"))
+    ('age is missing', 'a, b, c and 3 more are missing')
+    """
+    if len(columns) == 1:
+        return f"{columns[0]} is missing"
+    if len(columns) > 4:
+        return f"{', '.join(columns[:3])} and {len(columns) - 3} more are missing"
+    return f"{', '.join(columns[:-1])} and {columns[-1]} are missing"
 
 
 def reason_words(reason: dict[str, Any]) -> str:
@@ -334,4 +350,5 @@ def reason_words(reason: dict[str, Any]) -> str:
     name, value, expected = reason["column"], reason["value"], reason["expected"]
     if isinstance(value, str):
         return f"{name} is {value}, where {expected} is expected"
-    return f"{name} is {value:.4g}, where {expected[0]:.4g} to {expected[1]:.4g} is expected"
+    low, high = (f"{end:.4g}" for end in expected)
+    return f"{name} is {value:.4g}, where {low if low == high else f'{low} to {high}'} is expected"

@@ -13,6 +13,7 @@ from torch import Tensor
 from groundstate.compute.rows.distinct import merged
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.latent.adaptive_normal import LocallyAdaptiveNormalEnergy
+from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import fit
@@ -90,6 +91,10 @@ class AdaptiveNormals:
         history = History(solver="AdaptiveNormals")
         rows, w = merged({"x": problem.resident["x"].detach()}, problem.sample_weight)
         x, w = rows["x"].double(), w.double()
+        if len(x) < 2:
+            raise DataError(
+                "all rows are equal, so there is no direction between them to learn from"
+            )
         task = _Task(self, x, w / w.sum(), energy.points, problem.key)
         k = len(energy.mu)
         with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
@@ -97,6 +102,11 @@ class AdaptiveNormals:
             last = -math.inf
             for step in range(self.max_iter):
                 weights, parts, value = task.improved(weights, parts)
+                if not math.isfinite(value):
+                    raise DataError(
+                        "the likelihood of normal distributions along shortest curves is not finite: "
+                        "the columns of X may have very different scales; standardise them"
+                    )
                 history.objective.append(-value)
                 history.seconds.append(time.perf_counter() - start)
                 history.n_iter = step + 1

@@ -224,12 +224,9 @@ class Profile:
         if self.small or not self.l or 4 * self.l > d:
             self.all = theta, v = np.linalg.eigh(scaled)
             return theta[d - self.l :], v[:, d - self.l :]
-        from scipy.linalg import eigh
+        from groundstate.math.linalg.spectrum import eigenpairs
 
-        found: tuple[F64, F64] = eigh(
-            scaled, subset_by_index=(d - self.l, d - 1), check_finite=False, overwrite_a=True
-        )
-        return found
+        return eigenpairs(scaled, d - self.l, d - 1)
 
     def __call__(self, log_psi: F64) -> tuple[float, F64]:
         psi = np.exp(log_psi)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
@@ -24,6 +23,7 @@ from groundstate.learn.solvers.latent.factors.spectrum import upright
 from groundstate.math.kernels import Geometry, Precomputed
 from groundstate.math.linalg.lanczos import lanczos
 from groundstate.math.linalg.range_finder import randomized_svd
+from groundstate.math.linalg.spectrum import eigenpairs
 from groundstate.registry import solvers
 
 FEW = 150  # rows up to which all eigenvalues are found sooner than a few
@@ -136,7 +136,7 @@ class KernelAxes:
             order = values.argsort(descending=True)
             values, u = values[order], left[:, order]
         elif K.device.type == "cpu" and k < n // 2:
-            found = eigh(K.numpy(), subset_by_index=(n - k, n - 1), check_finite=False)
+            found = eigenpairs(K.numpy(), n - k, n - 1)
             values, u = (torch.from_numpy(v).flip(-1) for v in found)
         else:
             values, u = torch.linalg.eigh(K)
