@@ -51,7 +51,13 @@ def test_the_folder_holds_a_twin_and_the_report(folder: Path) -> None:
     assert twin.columns == ["kind", "size", "weight"] and len(twin) == N
     assert np.corrcoef(twin["size"], twin["weight"])[0, 1] > 0.8
     page = (out / "report.html").read_text()
-    for word in ("Faithful and private?", "Candidates", "<svg", "What it makes"):
+    for word in (
+        "Faithful and private?",
+        "Candidates",
+        "<svg",
+        "What it makes",
+        "is anything forgotten",
+    ):
         assert word in page
     assert "study_generators" in (out / "reproduce.py").read_text()
 
@@ -61,6 +67,10 @@ def test_draws_and_gaps(folder: Path) -> None:
     done = run("sample", model, "-n", "25", "--out", str(folder / "new.csv"), "--no-progress")
     assert done.exit_code == 0, done.output
     assert pl.read_csv(folder / "new.csv").shape == (25, 3)
+    done = run("sample", model, "-n", "30", "--y", "kind=a", "--no-progress")
+    assert done.exit_code == 0, done.output
+    given = pl.read_csv(done.output.encode())
+    assert given.shape == (30, 3) and set(given["kind"]) == {"a"} and given["size"].mean() > 1.5
     gaps = rows().head(10).with_columns(pl.lit(None, pl.Float64).alias("weight"))
     gaps.write_csv(folder / "gaps.csv")
     done = run(
@@ -82,7 +92,16 @@ def test_draws_and_gaps(folder: Path) -> None:
 def test_refusals(folder: Path) -> None:
     model = str(folder / "out" / "model.gs")
     done = run("sample", model, "--y", "a")
-    assert done.exit_code == 2 and "without labels" in done.output
+    assert done.exit_code == 2 and "kind=VALUE" in done.output
+    done = run("sample", model, "--y", "kind=z")
+    assert done.exit_code == 2 and "it was" in done.output
+    source = str(folder / "rows.csv")
+    done = run("fit", source, "--generate", "--target", "kind", "--out", str(folder / "no"))
+    assert done.exit_code == 2 and "--y COLUMN=VALUE" in done.output
+    done = run(
+        "fit", source, "--generate", "--quick", "--groups", "kind", "--out", str(folder / "no")
+    )
+    assert done.exit_code == 2 and "no use for --groups, --quick" in done.output
     done = run("infer", model, str(folder / "gaps.csv"), "--free", "z")
     assert done.exit_code == 2 and "--free x" in done.output
     done = run(

@@ -120,8 +120,16 @@ def _job(keep_model: bool) -> Callable[..., None]:
         no_progress: Quiet = False,
     ) -> None:
         if new_rows:
-            from groundstate.cli.twin import twin
+            from groundstate.cli.twin import refuse, twin
 
+            refuse({
+                "--target": None if target == "none" else target, "--metric": metric, "--test": test,
+                "--groups": groups, "--time": time, "--weights": weights, "--edges": edges,
+                "--positive": positive, "--cost-fp": cost_fp, "--cost-fn": cost_fn, "--params": params,
+                "--seeds": seeds, "--bootstrap": bootstrap, "--folds": folds, "--repeats": repeats,
+                "--budget": budget, "--quick": quick, "--thorough": thorough, "--ledger": ledger,
+                "--strict": strict, "--workers": workers, "--forecast": forecast,
+            })  # fmt: skip
             twin(
                 table, out, keep_model=keep_model, model=model, level=level, seed=seed, device=device,
                 json=json, no_progress=no_progress,

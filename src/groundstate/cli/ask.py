@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Iterator
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -92,7 +94,13 @@ def infer(
     if not temperature > 0:
         raise DataError(f"--temperature is a positive number, got {temperature}")
     if isinstance(loaded, TableGenerator):
-        return screen.frame(_filled(loaded, table, free, mode, seed), out)
+        if free != "x" or mode == "marginal":
+            raise Unsupported(
+                "a synthetic table fills gaps: use --free x with --mode min or sample"
+            )
+        known = {"x": read(table)}
+        drawn = loaded.infer(known, "x", mode, n=n, T=temperature, random_state=seed)
+        return screen.frame(drawn, out)
     estimator = inner(loaded)
     if not hasattr(estimator, "energy_"):
         raise Unsupported(f"{named(loaded)} has no energy, so nothing can be inferred from it")
@@ -110,13 +118,6 @@ def infer(
     found = loaded.infer(observed, (variable, *rest), mode, **options)
     found = found[variable] if isinstance(found, dict) else found
     screen.frame(_answers(found, column_name(loaded) if variable == "y" else variable, mode), out)
-
-
-def _filled(model: TableGenerator, table: str, free: str, mode: str, seed: int) -> pl.DataFrame:
-    """The rows of a table with their gaps filled in."""
-    if free != "x" or mode == "marginal":
-        raise Unsupported("a synthetic table fills gaps: use --free x with --mode min or sample")
-    return model.impute(read(table), "minimise" if mode == "min" else "sample", random_state=seed)
 
 
 def _observed(model: Any, source: str, free: str, target: str) -> dict[str, Any]:
@@ -176,25 +177,45 @@ def sample(
         if "T" not in takes:
             raise Unsupported(f"{named(loaded)} draws rows at temperature 1 only")
         given["T"] = temperature
-    drawn = loaded.sample(n, **given)
-    drawn = drawn[0] if isinstance(drawn, tuple) else drawn
-    if not hasattr(drawn, "columns") and np.ndim(drawn) > 2:
+    blocks = _drawn(loaded, n, given)
+    first = next(blocks)
+    if not hasattr(first, "columns") and np.ndim(first) > 2:
         if out == "-":
             raise DataError("the model makes pictures; name a folder with --out FOLDER")
-        write_pictures(out, np.asarray(drawn))
+        write_pictures(out, chain([first], blocks))
         screen.data({"out": out, "n": n})
         screen.show(f"{n} pictures: {out}")
         return
-    if not isinstance(drawn, pl.DataFrame):
-        framed = hasattr(drawn, "columns")
-        drawn = pl.DataFrame(drawn) if framed else _columns(np.asarray(drawn), "x")
-    screen.frame(drawn, out)
+    screen.frames((_framed(block) for block in chain([first], blocks)), out)
+
+
+def _drawn(model: Any, n: int, given: dict[str, Any]) -> Iterator[Any]:
+    """New rows, block by block where the model can, so that memory does not grow with their number."""
+    if hasattr(model, "iter_samples"):
+        yield from model.iter_samples(n, **given)
+        return
+    drawn = model.sample(n, **given)
+    yield drawn[0] if isinstance(drawn, tuple) else drawn
+
+
+def _framed(drawn: Any) -> pl.DataFrame:
+    if isinstance(drawn, pl.DataFrame):
+        return drawn
+    return pl.DataFrame(drawn) if hasattr(drawn, "columns") else _columns(np.asarray(drawn), "x")
 
 
 def _label(model: Any, word: str) -> Any:
     """A label as the model knows it: of its classes the one that is written so, else a number."""
     inside = getattr(model, "estimator_", model)
     seen = getattr(inside, "condition_", None)
+    if seen is None and isinstance(model, TableGenerator):
+        pairs = [part.partition("=") for part in word.split(",")]
+        if not all(between for _, between, _ in pairs):
+            raise DataError(
+                f"--y takes columns and their values for this model, such as "
+                f"{model.columns_[0].name}=VALUE, got {word!r}"
+            )
+        return {name.strip(): value.strip() for name, _, value in pairs}
     if seen is None:
         raise Unsupported(f"{named(model)} was fitted without labels; leave --y out")
     if seen.classes is None:
@@ -208,21 +229,24 @@ def _label(model: Any, word: str) -> Any:
     return found[0]
 
 
-def write_pictures(folder: str, pictures: NDArray[Any]) -> None:
+def write_pictures(folder: str, blocks: Iterable[Any]) -> None:
     """Pictures in [0, 1] as PNG files 0001.png, ... and a wall of the first of them."""
     from matplotlib.image import imsave
 
     from groundstate.report.generators import tiled, wall
     from groundstate.store import RunDir
 
+    done, shown = 0, []
     with RunDir(folder) as run:
-        for i, picture in enumerate(pictures):
-            buffer = io.BytesIO()
-            imsave(
-                buffer, tiled(picture[None])[:-1, :-1], cmap="gray", vmin=0, vmax=1, format="png"
-            )
-            run.write_bytes(f"{i + 1:04d}.png", buffer.getvalue())
-        run.write_bytes("wall.png", wall(pictures[:64]))
+        for block in blocks:
+            for picture in np.asarray(block):
+                done += 1
+                buffer = io.BytesIO()
+                sheet = tiled(picture[None])[:-1, :-1]
+                imsave(buffer, sheet, cmap="gray", vmin=0, vmax=1, format="png")
+                run.write_bytes(f"{done:04d}.png", buffer.getvalue())
+                shown += [picture] if len(shown) < 64 else []
+        run.write_bytes("wall.png", wall(np.stack(shown)))
 
 
 def generate(

@@ -157,7 +157,10 @@ def sample(
     n: Annotated[int, typer.Option("-n", min=1, help="Number of rows.")] = 10,
     out: Out = "-",
     condition: Annotated[
-        str | None, typer.Option("--y", help="Label of the rows, for a model fitted with one.")
+        str | None,
+        typer.Option(
+            "--y", help="Label of the rows, or of a table COLUMN=VALUE,...: the rest is drawn."
+        ),
     ] = None,
     temperature: Annotated[
         float, typer.Option("--temperature", "-T", help="Of the distribution.")

@@ -79,6 +79,26 @@ class Screen:
         self.show(f"{frame.height:,} rows written to {out}")
         self.data({"rows": frame.height, "out": out})
 
+    def frames(self, blocks: Iterator[pl.DataFrame], out: str) -> None:
+        """Blocks of rows as one table; as CSV they are written one by one."""
+        import polars as pl
+
+        if Path(out).suffix.lower() not in (".csv", "") or (self.json and out == "-"):
+            self.frame(pl.concat(list(blocks)), out)
+        elif out == "-":
+            for i, block in enumerate(blocks):
+                sys.stdout.write(block.write_csv(include_header=i == 0))
+        else:
+            from groundstate.store.atomic import atomic_file
+
+            rows = 0
+            with atomic_file(out) as file:
+                for i, block in enumerate(blocks):
+                    file.write(block.write_csv(include_header=i == 0).encode())
+                    rows += block.height
+            self.show(f"{rows:,} rows written to {out}")
+            self.data({"rows": rows, "out": out})
+
 
 class _Log:
     """Progress where nothing can be overwritten: a line every few seconds at most."""

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from groundstate.cli.screen import Screen
+from groundstate.errors import DataError
 from groundstate.report.generators import write_generators
 from groundstate.store import RunDir
 from groundstate.study.generators import study_generators
+
+
+def refuse(options: Mapping[str, Any]) -> None:
+    """Refuse options that a comparison of generators has no use for."""
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if "--target" in given:
+        raise DataError(
+            "--generate learns all columns together, so it takes no --target; rows of one value are "
+            "drawn afterwards: groundstate sample model.gs --y COLUMN=VALUE"
+        )
+    if given:
+        raise DataError(f"--generate has no use for {', '.join(given)}; leave it out")
 
 
 def twin(

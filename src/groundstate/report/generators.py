@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from groundstate.evaluate.generators.report import GeneratorAssessment
 from groundstate.report.style import CSS
 from groundstate.report.svg import inline_svg
 from groundstate.store import RunDir
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
 SHOWN = 12  # columns that are drawn
 WALL = 8  # pictures along an edge of the wall
 ROWS = 8  # rows of a table that are shown
+
+MEANING = {  # of a number, by the beginning of its name
+    "held-out log-likelihood": "how probable unseen rows are under the model, a row; higher is better",
+    "bits per dimension": "the same in bits for each column; lower is better",
+    "training minus held-out": "above 0 the model knows its training rows better than new ones",
+    "Fréchet": "between means and covariances of new and real rows; as small as that of real rows is best",
+    "MMD": "between the distributions; near 0 is best, a small p says that they differ",
+    "precision": "share of new rows that lie among real ones: are they plausible",
+    "recall": "share of real rows that new ones lie around: is anything forgotten",
+    "density": "real rows around a new one, against those around a real one; near 1 is best",
+    "coverage": "share of real rows with a new one nearby; near 1 is best",
+    "distinguished": "how often a classifier tells new rows from real ones, on rows it did not learn from",
+    "memorisation": "new rows against unseen real ones in their distance to training rows",
+    "near copies": "nearer to a training row than nearly all training rows are to each other",
+    "equal to": "with rows of few values this happens by chance, too",
+}
 
 _SCRIPT = '''"""Gives the numbers of this report again: python reproduce.py [SOURCE]."""
 
@@ -64,7 +81,7 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
     title = f"New rows like {found.name}"
     verdict = "".join(f"<p>{escape(text)}</p>" for text in found.verdict)
     numbers = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>"
+        f"<tr><td>{escape(name)}</td><td>{escape(value)}</td><td>{escape(_meaning(name))}</td></tr>"
         for name, value in found.assessment.table()
     )
     rows = "".join(
@@ -78,6 +95,7 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
                 ""
                 if c.assessment.likelihood is None
                 else str(c.assessment.likelihood.log_likelihood),
+                *(str(v) for v in _covered(c.assessment)),
                 c.assessment.verdict,
                 f"{c.seconds:.1f} s",
             )
@@ -106,12 +124,25 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
         f'<div class="verdict">{verdict}</div>\n</header>\n'
         f"<section><h2>Faithful and private?</h2><table>{numbers}</table></section>\n"
         f"<section><h2>What it makes</h2>{shown}</section>\n"
-        "<section><h2>Candidates</h2><p>on the rows that chose between them</p><table><tr><th>model</th>"
-        "<th>distinguished from real rows</th><th>Fréchet distance</th><th>log-likelihood</th><th>verdict</th>"
+        "<section><h2>Candidates</h2><p>On the rows that chose between them: first is the one hardest to "
+        "distinguish from real rows that does not repeat training rows.</p><table><tr><th>model</th>"
+        "<th>distinguished from real rows</th><th>Fréchet distance</th><th>log-likelihood</th>"
+        "<th>precision</th><th>recall</th><th>near copies</th><th>verdict</th>"
         f"<th>learning</th></tr>{rows}</table></section>\n"
         + (f"<section><h2>Notes</h2><ul>{notes}</ul></section>\n" if notes else "")
         + "</main>\n</body>\n</html>\n"
     )
+
+
+def _meaning(name: str) -> str:
+    return next((text for start, text in MEANING.items() if name.startswith(start)), "")
+
+
+def _covered(a: GeneratorAssessment) -> tuple[str, str, str]:
+    """Precision, recall and near copies of a candidate."""
+    found = a.precision_recall
+    copies = "" if a.memorisation is None else f"{a.memorisation.copies:.1%}"
+    return f"{found.precision:.2f}", f"{found.recall:.2f}", copies
 
 
 def _columns(found: GeneratorStudy, twin: pl.DataFrame) -> str:
@@ -134,7 +165,9 @@ def _columns(found: GeneratorStudy, twin: pl.DataFrame) -> str:
 
 def _compared(ax: Any, real: pl.Series, new: pl.Series) -> None:
     if real.dtype.is_numeric() or real.dtype.is_temporal():
-        a, b = (s.drop_nulls().to_physical().cast(pl.Float64).to_numpy() for s in (real, new))
+        if real.dtype.is_temporal():
+            real, new = (s.cast(pl.Datetime("us")).to_physical() for s in (real, new))
+        a, b = (s.drop_nulls().cast(pl.Float64).to_numpy() for s in (real, new))
         bins = np.histogram_bin_edges(np.concatenate([a, b]), 20)
         for values, label, colour in ((a, "real", "C0"), (b, "new", "C1")):
             ax.hist(values, bins, density=True, histtype="step", label=label, color=colour)

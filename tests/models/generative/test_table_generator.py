@@ -130,3 +130,58 @@ def test_files_and_refusals(model: TableGenerator, tmp_path: Any) -> None:
     assert back.sample(9, random_state=2).equals(model.sample(9, random_state=2))
     with pytest.raises(DataError, match="no column is left"):
         TableGenerator(GaussianGenerator()).fit({"id": list(range(30)), "one": ["a"] * 30})
+
+
+def test_days_and_truths_are_written_as_they_were(tmp_path: Any) -> None:
+    rng = np.random.default_rng(5)
+    lines = ["day,hour,member,left"]
+    for _ in range(200):
+        d = datetime(2021, 3, 1) + timedelta(days=int(rng.integers(0, 700)))
+        h = d + timedelta(hours=int(rng.integers(0, 24)))
+        gone = "" if rng.random() < 0.3 else "true"
+        lines.append(f"{d:%Y-%m-%d},{h:%Y-%m-%d %H:%M:%S},{str(rng.random() < 0.4).lower()},{gone}")
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    model = TableGenerator(GaussianGenerator(max_iter=5, random_state=0)).fit(tmp_path / "rows.csv")
+    twin = model.sample(60, random_state=0)
+    assert twin.schema["day"] == pl.Date and twin.schema["hour"] == pl.Datetime("us")
+    assert twin.schema["member"] == pl.Boolean and twin["hour"].dt.minute().max() == 0
+    gaps = pl.DataFrame({"day": ["2021-05-01", None], "member": [None, True]})
+    full = model.impute(gaps, random_state=0)
+    assert full["day"].dtype == pl.Date and str(full["day"][0]) == "2021-05-01"
+    assert full["member"].dtype == pl.Boolean and full["member"][1] is True
+    assert full.null_count().sum_horizontal().item() == 0
+
+
+def test_rows_given_values_of_columns(model: TableGenerator) -> None:
+    given = model.sample(300, {"kind": "c", "rooms": 2}, random_state=0)
+    assert set(given["kind"]) == {"c"} and set(given["rooms"]) == {2}
+    assert given.schema == model.sample(1, random_state=0).schema
+    assert given["id"].to_list() == list(range(1, 301))
+    assert 0 < given["age"].null_count() < 300  # missing as often as it was
+    assert given.equals(model.sample(300, {"kind": "c", "rooms": 2}, random_state=0))
+    for wrong, word in (({"kind": "z"}, "was never 'z'"), ({"colour": 1}, "is no column")):
+        with pytest.raises(DataError, match=word):
+            model.sample(3, wrong)
+
+
+def test_blocks_are_the_rows_of_one_call(
+    model: TableGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from groundstate.models.generative.base import GenerativeEstimator
+    from groundstate.models.generative.tables import gaps
+
+    monkeypatch.setattr(GenerativeEstimator, "_block", 20)
+    monkeypatch.setattr(gaps, "BLOCK", 20)
+    for y in (None, {"kind": "a"}):
+        parts = list(model.iter_samples(50, y, random_state=3))
+        assert [len(p) for p in parts] == [20, 20, 10]
+        assert pl.concat(parts).equals(model.sample(50, y, random_state=3))
+
+
+def test_several_draws_of_gaps_are_numbered(model: TableGenerator) -> None:
+    gaps = table().head(3).with_columns(pl.lit(None, pl.Float64).alias("size"))
+    drawn = model.infer({"x": gaps}, "x", "sample", n=4, random_state=0)
+    assert drawn["draw"].to_list() == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+    assert drawn["size"].n_unique() > 3 and set(drawn["kind"]) == set(gaps["kind"])
+    one = model.infer({"x": gaps}, "x", "sample", random_state=0)
+    assert one.equals(drawn.filter(pl.col("draw") == 1).drop("draw"))

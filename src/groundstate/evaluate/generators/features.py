@@ -16,13 +16,15 @@ RARE = 30  # levels of a category that get a column each
 
 @dataclass(frozen=True, eq=False)
 class RowFeatures:
-    """Columns of mean 0 and spread 1 over real rows; a category is one-hot, a missing number its mean.
+    """Columns of mean 0 and spread 1 over real rows; a category is one-hot, a date the time since 1970,
+    a missing number the mean and a one in a column of its own.
 
     Attributes
     ----------
     names : columns of a frame, or None for arrays
     levels : by column of a frame, its most frequent levels; None for numbers
     mean, scale : of the numbers, ``(d,)``
+    gaps : numbers that are missing in some real row
 
     Examples
     --------
@@ -36,6 +38,7 @@ class RowFeatures:
     levels: dict[str, list[Any] | None]
     mean: Floats
     scale: Floats
+    gaps: frozenset[str] = frozenset()
 
     @classmethod
     def learned(cls, real: Any) -> RowFeatures:
@@ -45,25 +48,29 @@ class RowFeatures:
             rows = _numbers(real)
             return cls(None, {}, *_moments(rows))
         levels: dict[str, list[Any] | None] = {}
-        means, scales = [], []
+        means, scales, gaps = [], [], set()
         for name in frame.columns:
             column = frame[name]
-            if column.dtype.is_numeric():
+            if column.dtype.is_numeric() or column.dtype.is_temporal():
                 levels[name] = None
-                m, s = _moments(_float(column)[:, None])
+                values = _float(column)[:, None]
+                if np.isnan(values).any():
+                    gaps.add(name)
+                m, s = _moments(values)
                 means.append(m[0])
                 scales.append(s[0])
             else:
-                values, counts = np.unique(_words(column), return_counts=True)
-                levels[name] = values[np.argsort(-counts, kind="stable")][:RARE].tolist()
-        return cls(list(frame.columns), levels, np.array(means), np.array(scales))
+                words, counts = np.unique(_words(column), return_counts=True)
+                levels[name] = words[np.argsort(-counts, kind="stable")][:RARE].tolist()
+        made = np.array(means), np.array(scales), frozenset(gaps)
+        return cls(list(frame.columns), levels, *made)
 
     def of(self, rows: Any) -> Floats:
         """Features ``(n, D)`` of rows."""
         if self.names is None:
             return np.asarray((_numbers(rows) - self.mean) / self.scale)
         frame = _frame(rows)
-        if frame is None or list(frame.columns) != self.names:
+        if frame is None or not set(self.names) <= set(frame.columns):
             got = "no frame" if frame is None else f"columns {list(frame.columns)[:5]}"
             raise DataError(
                 f"rows must have the columns {self.names[:5]} of the real ones, got {got}"
@@ -75,6 +82,8 @@ class RowFeatures:
             if kept is None:
                 values = (_float(frame[name]) - self.mean[numbers]) / self.scale[numbers]
                 parts.append(np.nan_to_num(values)[:, None])
+                if name in self.gaps:
+                    parts.append(np.isnan(values)[:, None].astype(np.float64))
                 numbers += 1
             else:
                 parts.append((_words(frame[name])[:, None] == np.array(kept)).astype(np.float64))
@@ -93,6 +102,8 @@ def _frame(rows: Any) -> Any:
 def _float(column: Any) -> Floats:
     import narwhals as nw
 
+    if column.dtype.is_temporal():
+        column = column.cast(nw.Datetime("us")).dt.timestamp("us")
     return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
 
 

@@ -55,15 +55,14 @@ class Memorisation(Displayed):
     def nearness(self) -> str:
         """How far generated rows are from the training rows, in words."""
         if abs(self.z) <= 3:
-            return "as far from the training rows as new rows are"
-        return (
-            f"{'closer to' if self.z < 0 else 'farther from'} the training rows than new rows are"
-        )
+            return "as far from the training rows as unseen real rows are"
+        side = "closer to" if self.z < 0 else "farther from"
+        return f"{side} the training rows than unseen real rows are"
 
     def __str__(self) -> str:
         return (
-            f"generated rows are {self.nearness} (z {self.z:.2g}); {self.copies:.1%} are near copies, of new "
-            f"rows {self.expected:.1%}"
+            f"generated rows are {self.nearness} (z {self.z:.2g}); {self.copies:.1%} are near copies, of "
+            f"unseen real rows {self.expected:.1%}"
         )
 
 

@@ -87,8 +87,10 @@ class GeneratorAssessment(Displayed):
         found.append(("distinguished from real rows (accuracy, ½ is best)", str(self.c2st)))
         if self.memorisation is not None:
             found.append(("memorisation z (below -3 repeats)", f"{self.memorisation.z:.3g}"))
-            share = f"{self.memorisation.copies:.2%}, of new rows {self.memorisation.expected:.2%}"
+            m = self.memorisation
+            share = f"{m.copies:.2%}, of unseen real rows {m.expected:.2%}"
             found.append(("near copies of training rows", share))
+            found.append(("equal to a training row", f"{m.exact:.2%}"))
         return found
 
     def __str__(self) -> str:

@@ -347,10 +347,6 @@ class GenerativeEstimator(EnergyEstimator):
         check_is_fitted(self, "energy_")
         if y is not None and n_samples == 1 and np.ndim(unwrap(y)[0]) > 0:
             n_samples = len(y)
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
-        if not T > 0:
-            raise ValueError(f"T is a temperature and must be positive, got {T}")
         parts = list(self._drawn(n_samples, y, T, Key.of(random_state)))
         rows = as_given(torch.cat([x for x, _ in parts]), self)
         if not return_latent:
@@ -369,6 +365,10 @@ class GenerativeEstimator(EnergyEstimator):
 
     def _drawn(self, n: int, y: Any, T: float, key: Key) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Rows in blocks of a fixed size, each with its own key, decoded."""
+        if n < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n}")
+        if not T > 0:
+            raise ValueError(f"T is a temperature and must be positive, got {T}")
         device, dtype = self.energy_.placement()
         contexts = self._contexts(y, n)
         if contexts is None and self.condition_ is not None:

@@ -17,11 +17,16 @@ from groundstate.compute.weight_line.line import WeightLine
 from groundstate.data import Table, read
 from groundstate.errors import DataError, GroundstateError
 from groundstate.evaluate.generators.report import GeneratorAssessment, assess_generator
+from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.study.generators.candidates import IndependentColumns, candidates
 from groundstate.study.generators.pictures import read_pictures
 
 LEAST = 100  # rows that a study needs
 MOST_JUDGED = 2000  # rows of each part that judge
+REPEATED = (
+    "{n} rows repeat another one; equal rows were kept on one side, so that no row that judges can be a "
+    "copy of a training row, while a faithful generator may make one again"
+)
 KINDS = {"exact": "exact", "bound": "a lower bound", "estimate": "an estimate"}
 
 
@@ -76,21 +81,27 @@ class GeneratorStudy:
         return self.assessment.c2st.high < self.baseline.c2st.low
 
     @property
+    def cells(self) -> str:
+        """What rows are made of."""
+        return "columns" if self.kind == "table" else "pixels"
+
+    @property
     def verdict(self) -> list[str]:
         """What to know, in sentences."""
         a, b = self.assessment, self.baseline
         found = [
             f"{self.chosen} makes rows that a classifier tells from real ones with accuracy "
-            f"{a.c2st.estimate:.1%} ({a.c2st.low:.1%} to {a.c2st.high:.1%}; 50% is perfect, columns drawn "
+            f"{a.c2st.estimate:.1%} ({a.c2st.low:.1%} to {a.c2st.high:.1%}; 50% is perfect, {self.cells} drawn "
             f"independently give {b.c2st.estimate:.1%})."
         ]
         if a.verdict == "memorises":
             found.append(f"It repeats training rows: {a.why}. Do not share its rows.")
         elif a.memorisation is not None:
             m = a.memorisation
+            sign = "Its" if m.z < -3 else "No sign that it repeats training rows: its"
             found.append(
-                f"Its rows are {m.nearness} (z {m.z:.1f}); {m.copies:.1%} are near copies, of new real rows "
-                f"{m.expected:.1%}."
+                f"{sign} rows are {m.nearness} (z {m.z:.1f}); {m.copies:.1%} are near copies, of unseen "
+                f"real rows {m.expected:.1%}."
             )
         if a.likelihood is not None:
             kind, gap = KINDS[a.likelihood.kind], a.likelihood.overfit
@@ -100,7 +111,7 @@ class GeneratorStudy:
             if gap is not None and gap.low > 0:
                 found.append(f"It fits training rows better than new ones, by {gap} nats a row.")
         if not self.better_than_baseline:
-            found.append("It was not shown to be better than drawing every column independently.")
+            found.append(f"It was not shown to be better than {self.cells} drawn independently.")
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -194,9 +205,10 @@ def study_generators(
     best, fitted = found[0]
     progress(f"judging {best.name} on the rows that chose nothing")
     final = _judged(fitted, judge, train, level, seed)
-    baseline = _judged(IndependentColumns(_plain(train)), judge, train, level, seed)
+    known, new = _shown(fitted, train), _shown(fitted, judge)
+    baseline = _judged(IndependentColumns(known), new, known, level, seed)
     return GeneratorStudy(
-        name, kind, [c for c, _ in found], best.name, fitted, final, baseline, _plain(train), _plain(judge),
+        name, kind, [c for c, _ in found], best.name, fitted, final, baseline, known, new,
         [*notes, *getattr(fitted, "notes_", [])], failed,
     )  # fmt: skip
 
@@ -217,12 +229,12 @@ def _judged(model: Any, rows: Any, train: Any, level: float, seed: int) -> Gener
 
 
 def _shown(model: Any, part: Any) -> Any:
-    """Rows with the columns that the model makes; ids, which are counted anew, judge nothing."""
+    """Rows with the columns that the model learned; ids, which are counted anew, judge nothing."""
     frame = _plain(part)
-    names = getattr(model, "names_", None)
-    if names is None or not isinstance(frame, pl.DataFrame):
+    if not isinstance(model, TableGenerator) or not isinstance(frame, pl.DataFrame):
         return frame
-    return frame.select(names)
+    learned = {column.name for column in model.columns_}
+    return frame.select([name for name in frame.columns if name in learned])
 
 
 def _plain(part: Any) -> Any:
@@ -240,20 +252,23 @@ def _read(source: Any) -> tuple[Any, str, str, list[str]]:
     if isinstance(source, np.ndarray) and source.ndim > 2:
         return source, "pictures", "image", []
     table = read(source)
-    ids = [c for c in table.columns if table.column(c).kind in ("id", "text")]
-    kept = table.select([c for c in table.columns if c not in ids])
-    notes = [f"{c}: {table.column(c).kind}, left out" for c in ids]
-    return kept, table.name, "table", notes
+    repeated = table.n_rows - _line(table).n_distinct
+    notes = [REPEATED.format(n=repeated)] if repeated else []
+    return table, table.name, "table", notes
+
+
+def _line(rows: Any) -> WeightLine:
+    """The rows by their content, ids aside, so that equal ones lie beside each other."""
+    if not isinstance(rows, Table):
+        return WeightLine.of(rows.reshape(len(rows), -1))
+    kept = [name for name in rows.columns if rows.column(name).kind != "id"]
+    frame = rows.frame.select(kept or rows.columns)
+    return WeightLine.of(np.array([str(row) for row in frame.iter_rows()], dtype=object))
 
 
 def _parts(rows: Any, key: Key) -> tuple[Any, Any, Any]:
     """Three fifths to learn from, one to choose, one to judge; equal rows on one side."""
-    if isinstance(rows, Table):
-        text = [str(row) for row in rows.frame.iter_rows()]
-        line = WeightLine.of(np.array(text, dtype=object))
-    else:
-        line = WeightLine.of(rows.reshape(len(rows), -1))
-    order = line.order(key)
+    order = _line(rows).order(key)
     n = len(order)
     first, second, third = np.split(order, [n - 2 * (n // 5), n - n // 5])
     take = rows.take if isinstance(rows, Table) else rows.__getitem__

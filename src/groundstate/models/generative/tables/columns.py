@@ -23,6 +23,8 @@ LEVELS = 40  # levels of a category; the rest shares one
 TINY = 1e-12  # slope of a distribution between two knots
 OTHER = "(other)"
 DIGITS = 6  # decimals at most that a column is written with
+DAY = 86_400_000_000  # µs
+UNITS = (DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)  # µs of a day, an hour, a minute, ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,7 @@ class NumberColumn:
     date : whether values are microseconds since 1970
     missing : whether some were missing, which is a column of its own
     decimals : with how many all training values are written; None where it takes more than a few
+    unit : the largest of ``UNITS`` of which all training dates are multiples
     """
 
     name: str
@@ -46,6 +49,7 @@ class NumberColumn:
     date: bool = False
     missing: bool = False
     decimals: int | None = None
+    unit: int = 1
 
     @classmethod
     def learned(
@@ -67,7 +71,8 @@ class NumberColumn:
         edge = 0.5 / max(int(there.sum()), 1)
         p = np.clip(ps, edge, 1 - edge)
         decimals = 0 if integer else None if date else _decimals(x)
-        return cls(name, np.array(xs), p, integer, date, bool((~there).any()), decimals)
+        unit = next(u for u in UNITS if not np.any(x % u)) if date else 1
+        return cls(name, np.array(xs), p, integer, date, bool((~there).any()), decimals, unit)
 
     def scores(self, values: F64, u: F64 | float = 0.5) -> F64:
         """Normal scores; u in (0, 1) says where in its jump a value lies, NaN stays NaN."""
@@ -97,6 +102,8 @@ class NumberColumn:
     def values(self, scores: F64) -> F64:
         """Values of scores, within those of the training rows and with as many decimals."""
         x = np.interp(norm.cdf(scores), self.p, self.x)
+        if self.date:
+            return np.asarray(np.round(x / self.unit) * self.unit)
         decimals = 0 if self.integer else self.decimals
         return np.asarray(x if decimals is None else np.round(x, decimals))
 

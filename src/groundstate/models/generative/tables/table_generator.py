@@ -3,7 +3,8 @@ r"""A synthetic twin of a table: columns of any kind, a generator behind them, r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,14 +22,17 @@ from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.generative.tables.columns import (
+    DAY,
     FEW,
     Coded,
     LevelColumn,
     NumberColumn,
     fixed_columns,
 )
+from groundstate.models.generative.tables.gaps import drawn_given, filled, flag_of
 
 F64 = NDArray[np.float64]
+CLOCK = re.compile("%[HIMSTXcf]|^$")  # of the form of a date that has a time of day, or none known
 PLACES = 4  # in the jumps of a row at which its density is taken
 
 
@@ -125,7 +129,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
                 )
                 made[column.name] = np.nan_to_num(column.scores(values, place))
                 if column.missing:
-                    made[_flag(column.name)] = np.where(np.isnan(values), "yes", "no").tolist()
+                    made[flag_of(column.name)] = np.where(np.isnan(values), "yes", "no").tolist()
             else:
                 made[column.name] = column.words(_plain(table.frame[column.name], column))
         return pl.DataFrame(made)
@@ -133,17 +137,26 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     def sample(
         self, n_samples: int = 1, y: Any = None, *, T: float = 1.0, random_state: Any = None
     ) -> pl.DataFrame:
-        """New rows, a frame with the columns of the training table."""
-        check_is_fitted(self, "estimator_")
-        key = Key.of(random_state)
-        drawn = self.estimator_.sample(n_samples, y, T=T, random_state=key.fold("rows"))
-        return self._decoded(drawn, key.fold("rare"))
+        """New rows, a frame with the columns of the training table.
+
+        Parameters
+        ----------
+        n_samples : int
+        y : what to draw rows of: a label or values where the model was fitted with y, else values of
+            columns by name, such as ``{"species": "Gentoo"}``, given which the others are drawn
+        T : temperature; below 1 nearer to the modes
+        random_state : the seed; the same gives the same rows
+        """
+        return pl.concat(list(self.iter_samples(n_samples, y, T=T, random_state=random_state)))
 
     def iter_samples(
         self, n_samples: int, y: Any = None, *, T: float = 1.0, random_state: Any = None
     ) -> Iterator[pl.DataFrame]:
         """The rows of ``sample`` in blocks, so that memory does not grow with their number."""
         check_is_fitted(self, "estimator_")
+        if isinstance(y, Mapping):
+            yield from drawn_given(self, n_samples, y, T, Key.of(random_state))
+            return
         key, start = Key.of(random_state), 0
         blocks = self.estimator_.iter_samples(n_samples, y, T=T, random_state=key.fold("rows"))
         for i, drawn in enumerate(blocks):
@@ -159,7 +172,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
             if isinstance(column, NumberColumn):
                 values: list[Any] = column.values(_numbers(frame[column.name])).tolist()
                 if column.missing:
-                    flags = frame[_flag(column.name)].to_list()
+                    flags = frame[flag_of(column.name)].to_list()
                     values = [None if f == "yes" else v for v, f in zip(values, flags, strict=True)]
                 made[column.name] = _series(column, values)
             else:
@@ -171,7 +184,19 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
             made[name] = list(range(start + 1, start + n + 1))
         for name, value in self._constants.items():
             made[name] = value * n if value else [None] * n
-        return pl.DataFrame({name: made[name] for name in self.names_})
+        return self._typed(pl.DataFrame({name: made[name] for name in self.names_}))
+
+    def _typed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Days and truths as such, as they were written in the training table."""
+        days = {c.name for c in self.columns_ if isinstance(c, NumberColumn) and c.unit == DAY}
+        made = []
+        for name in frame.columns:
+            column = self.schema_[name]
+            if name in days and (column.dtype == "Date" or not CLOCK.search(column.form)):
+                made.append(frame[name].cast(pl.Date))
+            elif column.dtype == "Boolean" and frame[name].dtype == pl.String:
+                made.append(frame[name].str.to_lowercase() == "true")
+        return frame.with_columns(made)
 
     @property
     def log_prob_kind_(self) -> str:
@@ -215,42 +240,16 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         how : "mean" (of levels the most frequent), "minimise" or "sample"
         """
         check_is_fitted(self, "estimator_")
-        table = self._read(X)
-        inner = self._coded(table, None)
-        gaps = {}
-        for column in self.columns_:
-            gone = table.frame[column.name].is_null().to_numpy()
-            gaps[column.name] = gone
-            if isinstance(column, NumberColumn):
-                score = inner[column.name].to_numpy().copy()
-                score[gone] = np.nan
-                inner = inner.with_columns(pl.Series(column.name, score, pl.Float64))
-                if column.missing:  # asked for, so it is there
-                    there = pl.Series(_flag(column.name), ["no"] * len(inner))
-                    inner = inner.with_columns(there)
-            else:
-                words = [
-                    None if g else w
-                    for w, g in zip(inner[column.name].to_list(), gone, strict=True)
-                ]
-                inner = inner.with_columns(pl.Series(column.name, words, pl.String))
-        key = Key.of(random_state)
-        filled = self._decoded(
-            self.estimator_.impute(inner, how, random_state=key.fold("rows")), key
-        )
-        out = table.frame
-        for name, gone in gaps.items():
-            new = filled[name].cast(out[name].dtype, strict=False)
-            out = out.with_columns(
-                pl.when(pl.Series(gone)).then(new).otherwise(pl.col(name)).alias(name)
-            )
-        return out
+        return filled(self, self._read(X), how, Key.of(random_state))
 
     def infer(
         self, observed: Any, free: str = "x", mode: str = "sample", *, n: int = 1, T: float = 1.0,
         random_state: Any = None,
     ) -> Any:  # fmt: skip
-        """Fill in the gaps of observed rows, or draw rows where none are observed."""
+        """Fill in the gaps of observed rows, or draw rows where none are observed.
+
+        Several draws of observed rows follow each other, numbered in a first column ``draw``.
+        """
         if free != "x" or mode == "marginal":
             raise Unsupported(
                 "a TableGenerator infers missing cells of rows: free='x', mode min or sample"
@@ -258,8 +257,17 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         rows = observed.get("x")
         if rows is None:
             return self.sample(n, observed.get("y"), T=T, random_state=random_state)
-        return self.impute(
-            rows, "minimise" if mode == "min" else "sample", random_state=random_state
+        if T != 1.0:
+            raise Unsupported("a TableGenerator fills gaps at temperature 1 only")
+        if mode == "min":
+            return self.impute(rows, "minimise", random_state=random_state)
+        key = Key.of(random_state)
+        seeds = [key, *(key.fold("draw", i) for i in range(1, n))]
+        drawn = [self.impute(rows, "sample", random_state=k) for k in seeds]
+        if n == 1:
+            return drawn[0]
+        return pl.concat(
+            [f.select(pl.lit(i + 1).alias("draw"), pl.all()) for i, f in enumerate(drawn)]
         )
 
     def _read(self, X: Any) -> Table:
@@ -316,10 +324,6 @@ def _series(column: Coded, values: list[Any]) -> pl.Series:
             pl.Int64 if column.integer else pl.Float64
         )
     return pl.Series(column.name, values, pl.String)
-
-
-def _flag(name: str) -> str:
-    return f"{name} (missing)"
 
 
 def _polars(drawn: Any) -> pl.DataFrame:
