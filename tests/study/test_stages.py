@@ -15,11 +15,12 @@ from groundstate.evaluate.metrics import metric
 from groundstate.study import assess, report_facts
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import candidates_of
+from groundstate.study.design import Size
 from groundstate.study.progress import Watch
 from groundstate.study.question import ask
 from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.field import Entrant, race_of
-from groundstate.study.race.names import DONE, FIRST, TUNED
+from groundstate.study.race.names import CANDIDATES, DONE, FIRST, TUNED
 from groundstate.study.tuning import Search
 
 QUICK: Any = {"seeds": 0, "bootstrap": 0, "repeats": 1, "ledger": None}
@@ -38,6 +39,35 @@ def test_every_stage_is_a_whole_assessment_and_says_what_is_missing() -> None:
     assert last.stage == DONE and not last.unfinished and seen[0].unfinished
     for found in seen:
         assert report_facts(found)["stage"] == found.stage and "r2" in found.scores
+
+
+def test_a_model_is_chosen_soon_among_the_candidates_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that would take longer are compared after it."""
+    answers = iter([True, False, True])
+    monkeypatch.setattr(Clock, "soon", lambda self, seconds: next(answers))
+    seen: list[Assessment] = []
+    models = "Ridge,KNeighborsRegressor,DecisionTreeRegressor,Lasso"
+    assess(models, *rows(60), folds=3, tuner=Search(2), seen=seen.append, **QUICK)
+    shown = [[entry.name for entry in found.board.entries] for found in seen]
+    assert [found.stage for found in seen][:4] == [FIRST, CANDIDATES, CANDIDATES, TUNED]
+    assert "the other candidates" in seen[1].unfinished and "tuning" in seen[1].unfinished
+    assert set(shown[1]) == {"Ridge", "KNeighborsRegressor", "Lasso", "dummy"}
+    assert "the other candidates" not in seen[2].unfinished and len(shown[2]) == 5
+
+
+def test_a_third_of_the_time_is_soon() -> None:
+    clock = Clock(60.0, Clock.now() - 10.0)
+    assert clock.soon(9.0) and not clock.soon(11.0) and Clock(None).soon(1e9)
+
+
+def test_answers_that_nobody_hears_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    from groundstate.study.race.stages import Stages
+
+    monkeypatch.delattr(Stages, "_interim")
+    found = assess("Ridge,KNeighborsRegressor", *rows(60), folds=3, tuner=Search(2), **QUICK)
+    assert found.stage == DONE and found.chosen == "Ridge"
 
 
 def test_rows_set_aside_stay_closed_until_the_choice_is_made() -> None:
@@ -211,7 +241,7 @@ def test_what_ends_a_study_is_spared_from_its_budget() -> None:
 
 
 def test_dear_candidates_are_left_out_of_a_small_budget() -> None:
-    from groundstate.study.design import Size, first_candidate
+    from groundstate.study.design import first_candidate
 
     models = candidates_of("auto", "regression", n_rows=300)
     size = Size(300, 10)
@@ -236,8 +266,6 @@ def test_fits_are_expected_to_take_as_long_as_those_before_them() -> None:
 
 def test_a_machine_of_usual_speed_has_time_for_every_kind_of_model() -> None:
     """Declared costs of all candidates together stay inside what a minute leaves for comparing."""
-    from groundstate.study.design import Size
-
     for task, k in (("regression", 2), ("classification", 2), ("classification", 3)):
         models = candidates_of("auto", task, n_rows=1000)
         cost = {name: 5 * Size(800, 10, k).of(model) for name, model in models.items()}

@@ -257,7 +257,16 @@ def assess(
     last: Assessment | None = None
     with threadpool_limits(1), threads(1):
         for last in Stages(
-            question, candidates, tuner, measure, n_jobs, where, watch, clock, quick
+            question,
+            candidates,
+            tuner,
+            measure,
+            n_jobs,
+            where,
+            watch,
+            clock,
+            quick,
+            seen is not None,
         ):
             if seen is not None:
                 start = clock.now()

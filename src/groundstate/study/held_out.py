@@ -107,7 +107,7 @@ def by_folds(
     out = {}
     for name, one in found.items():
         row, off = metric(name), (apart or {}).get(name, 0.0)
-        low, high = widened(one, n, off, counted=row.is_count)
+        low, high = widened(one, n, off)
         ends = {"low": max(row.bounds[0], low), "high": min(row.bounds[1], high)}
         out[name] = replace(one, **ends, method=f"{one.method}, widened for folds")
     return out

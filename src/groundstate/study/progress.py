@@ -72,7 +72,7 @@ class Watch:
         step = Step(stage)
         if not self.parts:
             return step
-        spent = self.clock.now() - self.clock.begun
+        spent = self.clock.spent()
         left = min(max(self.clock.left() + self.clock.spare, 0.0), self.pace * self._ahead)
         self.share = max(self.share, min(spent / max(spent + left, 1e-9), 0.99))
         step.done, step.left = self.share, left

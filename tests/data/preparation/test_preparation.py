@@ -336,7 +336,7 @@ def reviews(n: int = 80, seed: int = 0) -> Table:
 def test_terms_are_those_of_tfidf() -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    from groundstate.data.preparation.terms import LENGTH, Terms
+    from groundstate.data.preparation.terms import LENGTH, PAIRED, Terms
 
     texts = pl.Series([f"{t}. {t} Über-{i} a longer text than one hundred characters, "
                        "which is what it takes to be read by words and pairs alone"
@@ -345,11 +345,13 @@ def test_terms_are_those_of_tfidf() -> None:
     peer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+", norm=None)
     X = peer.fit_transform(texts.to_list())
     names = [name.removeprefix("v: ") for name in made.names("v")]
+    pairs = np.array([" " in name for name in names])
     held = np.asarray((X > 0).sum(0)).ravel()
     kept = {n for n, i in peer.vocabulary_.items() if held[i] > 1 or " " not in n}
     assert set(names) == kept and not len(made.pieces)
     want = X[:, [peer.vocabulary_[n] for n in names]].toarray()
-    want *= LENGTH / np.sqrt((want**2).sum(1, keepdims=True))
+    for block, length in ((~pairs, LENGTH), (pairs, PAIRED)):
+        want[:, block] *= length / np.sqrt((want[:, block] ** 2).sum(1, keepdims=True))
     np.testing.assert_allclose(got.toarray(), want, atol=1e-12)
 
 

@@ -22,7 +22,10 @@ SHORT = 100
 """Texts of at most this many characters on average are also read by pieces of their words."""
 
 LENGTH = 3.0
-"""Length of a row of terms: a penalty on weights sees texts beside numbers of unit spread."""
+"""Length of a row of words, and of pieces: a penalty on weights sees texts beside numbers of unit spread."""
+
+PAIRED = 1.5
+"""Length of a row of pairs, which are many and rare: the penalty trusts each less than a word."""
 
 _LONG_WORD = 12  # mean letters of a "word", above which the script does not part its words
 _TWICE = 2.0  # weight of texts that a pair or a piece must be in
@@ -37,10 +40,10 @@ class Terms:
     r"""Free text: :math:`a_{dt} = (1 + \ln \mathrm{tf}_{dt})\,(1 + \ln\frac{1+N}{1+n_t})`, each
     row of one length, as a sparse matrix.
 
-    Terms are the words and pairs of neighbouring words; of short texts, and where a script parts
-    no words, also pieces of two to five characters within words, as a second block of the same
-    length. :math:`n_t` of N texts hold term t, both by weight. Pairs and pieces are in texts of a
-    total weight of at least two. Unseen terms are left out.
+    Terms are the words; pairs of neighbouring words, a block of half their length; of short texts,
+    and where a script parts no words, also pieces of two to five characters within words, a third
+    block as long as the first. :math:`n_t` of N texts hold term t, both by weight. Pairs and pieces
+    are in texts of a total weight of at least two. Unseen terms are left out.
 
     Attributes
     ----------
@@ -95,19 +98,18 @@ class Terms:
         return blocks
 
     def _weighed(self, blocks: list[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
-        """Counts as rows of one length; words and pairs together, pieces by themselves."""
-        parts = [scipy.sparse.hstack(blocks[:2], format="csr"), *blocks[2:]]
+        """Counts as rows of one length, each kind of terms by itself."""
         out, at = [], 0
-        for part in parts:
+        for part, length in zip(blocks, (LENGTH, PAIRED, LENGTH), strict=False):
             width = part.shape[1]
             logged = 1 + np.log(part.data)
             data = logged * self.rarity[at : at + width][part.indices]
             rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
             norm = np.sqrt(np.bincount(rows, data * data, minlength=part.shape[0]))
-            data *= LENGTH / np.where(norm > 0, norm, 1.0)[rows]
+            data *= length / np.where(norm > 0, norm, 1.0)[rows]
             out.append(scipy.sparse.csr_array((data, part.indices, part.indptr), part.shape))
             at += width
-        return out[0] if len(out) == 1 else scipy.sparse.hstack(out, format="csr")
+        return scipy.sparse.hstack(out, format="csr")
 
     def names(self, column: str) -> list[str]:
         words = self.words.to_list()

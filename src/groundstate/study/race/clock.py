@@ -16,6 +16,7 @@ USUAL_CELLS = 250_000
 USUAL_CLASSES = 10
 LONGEST = 600.0
 QUICK = 1 / 6  # of the usual time for a first answer
+_SOON = 1 / 3  # share of a budget until when a model is chosen among the candidates so far
 _SPARED = 0.1  # share of a budget that is kept for the last refit and the report
 _MORE = 1.2  # times as long as the last time that the end may take
 _AGAIN = 0.05  # seconds until an alarm that came at a bad moment asks again
@@ -73,11 +74,15 @@ class Clock:
         self.spare = self.least
         self.took: dict[str, float] = {}
 
+    def spent(self) -> float:
+        """Seconds since they count."""
+        return self.now() - self.begun
+
     def left(self) -> float:
         """Seconds until the last refit and the report have to begin."""
         if self.budget is None:
             return math.inf
-        return self.budget - self.spare - (self.now() - self.begun)
+        return self.budget - self.spare - self.spent()
 
     def keep(self, what: str, seconds: float) -> None:
         """Spare time for the end: a fit to all rows, intervals and the report, as long as they took.
@@ -95,6 +100,10 @@ class Clock:
     def allows(self, seconds: float, share: float = 1.0) -> bool:
         """Whether something of that length fits into a share of the time left."""
         return self.budget is None or seconds <= share * self.left()
+
+    def soon(self, seconds: float) -> bool:
+        """Whether something of that length ends while a first choice is awaited."""
+        return self.budget is None or self.spent() + seconds <= _SOON * self.budget
 
     @contextmanager
     def limit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FIRST, CANDIDATES, TUNED, WHY, REFITS, CURVE, DONE = (
-    "first answer", "all candidates", "tuned", "explained", "refits", "learning curve", "done",
+    "first answer", "chosen model", "tuned", "explained", "refits", "learning curve", "done",
 )  # fmt: skip
 TUNING, REPEATS = "tuning", "repeats"
 PARTS = (

@@ -1,4 +1,4 @@
-"""The stages of a study: a first answer, all candidates, tuned settings, then the evidence.
+"""The stages of a study: a first answer, a chosen model, tuned settings, then the evidence.
 
 After each stage there is a whole `Assessment`; later ones are better founded, never of another kind.
 A time budget decides how many stages there are, never a number inside one.
@@ -69,6 +69,7 @@ class Stages:
     ledger : where looks are counted
     watch, clock : who logs the stages, and the time there is
     quick : end with the first choice among all candidates
+    heard : somebody is told what is known while the choice is open, which takes time
     """
 
     question: Question
@@ -80,6 +81,7 @@ class Stages:
     watch: Watch
     clock: Clock
     quick: bool = False
+    heard: bool = True
     skipped: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     models: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +131,7 @@ class Stages:
         return race_of(self.question, self.rows, None, key, self.measure, sides)
 
     def _select(self) -> Iterator[Assessment]:
-        """The first answer, all candidates, tuned settings, an ensemble of them."""
+        """The first answer, a model chosen soon, all candidates, tuned settings, an ensemble of them."""
         everyone = [name for name in self.candidates if name != DUMMY]
         first = first_candidate(self.candidates, self.size)
         self.eligible = {DUMMY}
@@ -140,12 +142,21 @@ class Stages:
         self.race.name_twins(self.twins)
         rest = [name for name in everyone if name != first]
         more = rest or (self.search is not None and not self.quick)
-        if more and self.clock.allows(_ANSWER):  # else the first answer is the last
+        if self.heard and more and self.clock.allows(_ANSWER):  # else the first answer is the last
             yield self._interim(names.FIRST)
         late = enter_simple(self.race, self.twins, self.clock, self.watch)
         if late:
             self.skipped.append(f"simple models, for time: {', '.join(late)} ({_FOR_TIME})")
+        later, soon = [], self.heard and not self.quick
         for name in rest:  # in the order of the list, which begins with what pays most often
+            answer = sum(self.clock.took.values())  # what an answer takes
+            if soon and not self.clock.soon(self._expected(name) + answer):
+                later.append(name)
+            else:
+                self._enter(name)
+        if self.heard and 0 < len(later) < len(rest):
+            yield self._interim(names.CANDIDATES, *names.AFTER[names.FIRST][:1])
+        for name in later:
             self._enter(name)
         if self.late:
             self.skipped.append(f"candidates, for time: {', '.join(self.late)} ({_FOR_TIME})")
@@ -155,11 +166,20 @@ class Stages:
             self.skipped.append("refits, curves and the diagnosis: not asked for (--quick)")
             return
         self._propose()
-        answer = sum(self.clock.took.values())  # what an answer takes
-        if isinstance(self.trials, list) and rest and self.clock.allows(answer, _INTERIM):
+        answer = sum(self.clock.took.values())
+        news = set(later or rest) - set(self.late)  # who came after the last answer
+        told = self.heard and isinstance(self.trials, list) and news
+        if told and self.clock.allows(answer, _INTERIM):
             yield self._interim(names.CANDIDATES)
         self._tune()
         self._blend()
+
+    def _expected(self, name: str) -> float:
+        """Seconds in which a candidate is compared."""
+        prepared = self.race.entries[DUMMY].fit_seconds
+        return len(self.race.splits) * (
+            prepared + self.pace.of(self.size.of(self.candidates[name]))
+        )
 
     def _enter(self, name: str, *, first: bool = False) -> None:
         """Compare a candidate, unless it would take more than its share of the time.
@@ -171,8 +191,7 @@ class Stages:
         folds = len(self.race.splits)
         least = _FIRST_SECONDS if first else 0.0
         try:
-            expected = folds * (prepared + self.pace.of(nominal))
-            if not first and not self.clock.allows(expected, _CANDIDATE):
+            if not first and not self.clock.allows(self._expected(name), _CANDIDATE):
                 raise OutOfTime
             share = 1.0 if first else _ONE
             with self.clock.limit(share, least), self.watch(f"comparing {name}", name):
@@ -289,10 +308,10 @@ class Stages:
                 self.late.append(name)
                 self.skipped.append(f"{name}: its fit to all rows takes too long ({_FOR_TIME})")
 
-    def _interim(self, stage: str) -> Assessment:
+    def _interim(self, stage: str, *missing: str) -> Assessment:
         """What is known while the choice is open; rows set aside stay closed."""
         found = self._assessed(self._judged([self.race]), self._developed(), stage)
-        return replace(found, unfinished=names.AFTER[stage])
+        return replace(found, unfinished=(*missing, *names.AFTER[stage]))
 
     def _judged(self, laps: list[Race]) -> Judged:
         return on_folds(self.question, laps, self.eligible, self.whole, self.rows)
@@ -330,9 +349,7 @@ class Stages:
         found = self._assessed(judged, developed, names.TUNED)
         if self.quick or developed.chosen == DUMMY:
             yield replace(found, stage=names.DONE, unfinished=tuple(self.late))
-        elif self.clock.allows(
-            self.clock.took.get("report", 0.0)
-        ):  # else it is written once, below
+        elif self.clock.allows(self.clock.took.get("report", 0.0)):  # else written once, below
             yield replace(found, unfinished=(*self.late, *names.AFTER[names.TUNED]))
         return found
 
@@ -372,15 +389,8 @@ class Stages:
         wanted = self.whole.repeats if self.nested else 1
         workers = self._workers(lap_seconds(self.race, self.twins))
         laps = all_laps(
-            self.race,
-            self._race,
-            wanted,
-            self.twins,
-            self.eligible,
-            self.clock,
-            self.watch,
-            workers,
-        )
+            self.race, self._race, wanted, self.twins, self.eligible, self.clock, self.watch, workers
+        )  # fmt: skip
         if len(laps) < wanted:
             self.late.append("repeats")
             words = f"repeats of the judging: {len(laps)} of {wanted} done"
