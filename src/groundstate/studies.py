@@ -312,7 +312,7 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
         of the command, with underscores: ``model``, ``metric``, ``design``, ``test``, ``groups``,
         ``time``, ``weights``, ``positive``, ``cost_fp``, ``cost_fn``, ``tune``, ``params``,
         ``seeds``, ``bootstrap``, ``folds``, ``repeats``, ``level``, ``budget``, ``ledger``,
-        ``quick``, ``thorough``, ``workers``, ``seed``, ``device``; ``seen`` is called with
+        ``quick``, ``thorough``, ``without``, ``workers``, ``seed``, ``device``; ``seen`` is called with
         the `Assessment` of every stage, ``progress`` with what runs now (a notebook shows it); see
         ``groundstate fit --help``.
 

@@ -22,7 +22,7 @@ GIVEN: dict[str, Any] = {
     "seed": 7, "test": 0.3, "folds": 4, "level": 0.9, "metric": "log_loss", "device": "cpu",
     "design": "nested", "repeats": 3, "seeds": 0, "bootstrap": 0, "budget": 90.0, "groups": "g",
     "time": "t", "weights": "w", "positive": "yes", "cost_fp": 1.0, "cost_fn": 9.0, "tune": 0,
-    "params": {"C": 3.0, "name": "it's"},
+    "params": {"C": 3.0, "name": "it's"}, "without": ("Ridge", "learning curve", "#3"),
 }  # fmt: skip
 
 # switches, where a study has them
@@ -46,10 +46,17 @@ def test_every_setting_is_said(name: str) -> None:
     options, value = said(**{name: GIVEN[name]}), GIVEN[name]
     if name == "params":
         assert settings_of("SVC", options["params"]) == ("SVC", value)
+    elif name == "without":
+        assert tuple(options[name].split(",")) == value
     elif name in ("test", "budget"):
         assert float(options[name]) == value
     else:
         assert options[name] == value
+
+
+def test_a_quick_study_without_a_clock_is_said() -> None:
+    options = said(quick=True, thorough=True)
+    assert options["quick"] and not options["thorough"] and options["budget"] == "none"
 
 
 def test_nothing_else_can_be_asked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from groundstate.compute.random import Key
+from groundstate.errors import DataError
 from groundstate.evaluate.metrics import metric
 from groundstate.study import assess, report_facts
 from groundstate.study.assess import Assessment
@@ -253,6 +255,36 @@ def test_dear_candidates_are_left_out_of_a_small_budget() -> None:
     assert "TabularMLPRegressor" in str(found.skipped) and found.chosen != "dummy"
 
 
+def test_the_script_of_a_study_that_was_short_of_time_gives_its_numbers(tmp_path: Path) -> None:
+    import groundstate
+
+    X, y = rows(80)
+    frame = {"a": X[:, 0], "b": X[:, 1], "y": y}
+    found = groundstate.study(frame, "y", budget=6.0, tune=3, ledger="none")
+    left_out = found.facts["skipped"]
+    assert "TabularMLPRegressor" in str(left_out) and "clock" not in str(left_out)
+    found.report(tmp_path / "out", keep_model=False)
+    script = runpy.run_path(str(tmp_path / "out" / "reproduce.py"))
+    assert "TabularMLPRegressor" in script["SETTINGS"]["without"]
+    assert script["SETTINGS"]["thorough"] and "budget" not in script["SETTINGS"]
+    again = script["main"](frame)
+    assert again == {name: found.facts[name] for name in again}
+
+
+def test_parts_are_left_out_when_asked() -> None:
+    parts = "KNeighborsRegressor,stump,explanation,refits,learning curve,diagnosis,#1"
+    names = "Ridge,KNeighborsRegressor"
+    found = assess(names, *rows(60), tuner=Search(2), repeats=1, ledger=None, without=parts)
+    assert [entry.name for entry in found.board] == ["Ridge", "dummy"]
+    assert "stump" not in found.baselines and "linear" in found.baselines
+    assert found.explained is None and found.variation is None
+    assert found.curve is None and found.diagnosis is None and not found.unfinished
+    assert found.developed.tuned is not None and len(found.developed.tuned.trials) == 1
+    assert "explanation (--without)" in str(found.skipped)
+    with pytest.raises(DataError, match="did you mean 'Ridge'"):
+        assess(names, *rows(60), without="Rigde", ledger=None)
+
+
 def test_fits_are_expected_to_take_as_long_as_those_before_them() -> None:
     from groundstate.study.race.plan import Pace
 
@@ -288,7 +320,9 @@ def test_tuning_leaves_time_to_fit_the_ensemble() -> None:
         clock = Clock(20.0)
         clock.keep("refit", 0.5)
         entries = {ENSEMBLE: SimpleNamespace(fit_seconds=seconds)}
-        race = SimpleNamespace(blend=lambda names: {"a": 0.5, "b": 0.5}, entries=entries)
+        race = SimpleNamespace(
+            blend=lambda names: {"a": 0.5, "b": 0.5}, entries=entries, drop=lambda name: None
+        )
         question = SimpleNamespace(settings=SimpleNamespace(spec="auto"))
         stages = Stages(question, {}, None, None, 1, None, Watch(None), clock)  # type: ignore[arg-type]
         stages.race, stages.eligible = race, {"a", "b"}  # type: ignore[assignment]

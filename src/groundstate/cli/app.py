@@ -42,6 +42,7 @@ from groundstate.cli.options import (
     Time,
     Tune,
     Weights,
+    Without,
     Workers,
 )
 from groundstate.cli.solve_options import solve
@@ -107,6 +108,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
         budget: Budget = None,
         quick: Quick = False,
         thorough: Thorough = False,
+        without: Without = None,
         ledger: LedgerFile = None,
         strict: Annotated[
             bool, typer.Option("--strict", help="Exit with 4 when a column or row leaks.")
@@ -151,7 +153,8 @@ def _job(keep_model: bool) -> Callable[..., None]:
             test=test, edges=edges, groups=groups, time=time, weights=weights, positive=positive,
             cost_fp=cost_fp, cost_fn=cost_fn, tune=tune, params=params, seeds=seeds,
             bootstrap=bootstrap, folds=folds, repeats=repeats, level=level, budget=budget,
-            quick=quick, thorough=thorough, ledger=ledger, strict=strict, workers=workers,
+            quick=quick, thorough=thorough, without=without, ledger=ledger, strict=strict,
+            workers=workers,
             seed=seed, device=device, json=json,
             no_progress=no_progress,
         )  # fmt: skip

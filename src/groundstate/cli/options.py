@@ -38,10 +38,18 @@ Time = Annotated[str | None, typer.Option("--time", help="Column of dates: the l
 Weights = Annotated[str | None, typer.Option("--weights", help="Column of row weights.")]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", help="Time to spend: 60s, 2m, 1h; usually by the size of the table."),
+    typer.Option(
+        "--budget", help="Time to spend: 60s, 2m, 1h or none; usually by the size of the table."
+    ),
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="The first answer alone: ten seconds of comparing.")
+]
+Without = Annotated[
+    str | None,
+    typer.Option(
+        "--without", help="Candidates, or parts of the report, to leave out, with commas."
+    ),
 ]
 Thorough = Annotated[bool, typer.Option("--thorough", help="Everything, however long it takes.")]
 Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]

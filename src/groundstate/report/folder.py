@@ -82,7 +82,8 @@ def write(
         run.write_text("filled.csv", found.filled.write_csv())
     run.write_json("report.json", facts)
     run.write_text("report.html", page(facts, drawn))
-    run.write_text("reproduce.py", reproduce_script(facts, found.settings, located(source)))
+    settings = getattr(found, "ran", None) or found.settings
+    run.write_text("reproduce.py", reproduce_script(facts, settings, located(source)))
     fits = {entry.name: entry.fit_seconds for entry in found.board if entry.fit_seconds}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
     return facts

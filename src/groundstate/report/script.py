@@ -56,7 +56,12 @@ def reproduce_script(facts: dict[str, Any], settings: Any, source: str) -> str:
             asked[name] = (
                 os.path.abspath(value) if name == "test" and isinstance(value, str) else value
             )
+    if settings.without:
+        asked["without"] = ",".join(settings.without)
+    if settings.quick and settings.thorough:
+        asked["budget"] = "none"
+        del asked["thorough"]
     return _TEMPLATE.format(
-        settings=pformat(asked, sort_dicts=False), target=target, sha=facts["data"]["hash"],
+        settings=pformat(asked, sort_dicts=False, width=100), target=target, sha=facts["data"]["hash"],
         source=source,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,14 @@ from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
 from groundstate.study import held_out
-from groundstate.study.candidates import DUMMY, candidates_of, check_params, text_in, with_params
+from groundstate.study.candidates import (
+    DUMMY,
+    candidates_of,
+    check_params,
+    parts_without,
+    text_in,
+    with_params,
+)
 from groundstate.study.design import Design
 from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.progress import Progress, Watch
@@ -70,6 +77,8 @@ class Assessment(Displayed):
         How far the study has come: a study is valid, and its report whole, after each stage.
     unfinished : tuple of str
         Parts that were not reached yet, or left out for time.
+    ran : Settings or None
+        Settings that give the same again without a clock.
     """
 
     table: Table
@@ -100,6 +109,7 @@ class Assessment(Displayed):
     columns: dict[str, Any] | None = None
     stage: str = "done"
     unfinished: tuple[str, ...] = ()
+    ran: Settings | None = None
 
     @property
     def chosen(self) -> str:
@@ -167,6 +177,7 @@ def assess(
     device: str | None = None,
     progress: Progress | None = None,
     quick: bool = False,
+    without: Sequence[str] | str | None = None,
     seen: Callable[[Assessment], None] | None = None,
     begun: float | None = None,
 ) -> Assessment:
@@ -215,6 +226,10 @@ def assess(
         Processes; -1 for every core, and None for every core where folds take long.
     quick
         Compare the candidates and stop: nothing is tuned, refitted or drawn.
+    without
+        Candidates and parts to leave out: names, with commas; also ``"ensemble"``, ``"stump"``,
+        ``"linear"``, ``"explanation"``, ``"refits"``, ``"learning curve"``, ``"diagnosis"`` and the
+        numbers of settings, such as ``"#3"``.
     seen
         Is called with a whole assessment after each stage, the last one too, which is returned.
     begun
@@ -247,13 +262,17 @@ def assess(
         candidates = {name: with_params(made, params) for name, made in found.items()}
         measure = chosen_by(candidates, question.measure, metric)
         settings = question.settings.with_models(candidates, model, tuner, params)
-        settings = replace(settings, chosen_by=measure.name, quick=quick, thorough=budget is None)
+        left_out = parts_without(without, candidates, question.task)
+        settings = replace(
+            settings, chosen_by=measure.name, quick=quick, thorough=budget is None, without=left_out
+        )
         question = replace(question, settings=settings)
     if isinstance(budget, str):
         share = QUICK if budget == "quick" else 1.0
         classes = 2 if question.classes is None else len(question.classes)
         asked = share * usual_budget(question.n, question.table.n_columns, classes)
-    where, clock = ledger_of(X, ledger), Clock(asked, since)
+    where, clock = ledger_of(X, ledger), Clock(asked, since, left_out)
+    candidates = {name: made for name, made in candidates.items() if name not in left_out}
     last: Assessment | None = None
     with threadpool_limits(1), threads(1):
         for last in Stages(

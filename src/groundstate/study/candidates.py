@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
 from sklearn.base import clone
 
+from groundstate.data.messages import did_you_mean
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.table import TablePredictor
 from groundstate.models.traits import takes_sparse_rows, traits_of
 from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
+from groundstate.study.race.names import OPTIONAL
 
 DUMMY = "dummy"
 LINEAR = {"classification": "LogisticRegression", "regression": "Ridge"}
@@ -229,6 +232,26 @@ def with_params(model: Any, params: dict[str, Any] | None) -> Any:
                 mine[full] = tuple(value) if isinstance(value, list) else value
                 break
     return model.set_params(**mine) if mine else model
+
+
+def parts_without(
+    given: Sequence[str] | str | None, models: Mapping[str, Any], task: str
+) -> tuple[str, ...]:
+    """Candidates and parts to leave out, whose names are known.
+
+    >>> parts_without("Ridge, ensemble", {"Ridge": None, "dummy": None}, "regression")
+    ('Ridge', 'ensemble')
+    """
+    listed = given.split(",") if isinstance(given, str) else given or ()
+    wanted = [name.strip() for name in listed if name.strip()]
+    known = [*models, "ensemble", *baselines(task), *OPTIONAL]
+    known = [name for name in dict.fromkeys(known) if name != DUMMY]
+    for name in wanted:
+        if name not in known and not re.fullmatch(r"#[1-9]\d*", name):
+            raise DataError(
+                f"there is no {name!r} to leave out{did_you_mean(name, known)}; there are {', '.join(known)}"
+            )
+    return tuple(dict.fromkeys(wanted))
 
 
 def check_params(models: Mapping[str, Any], params: dict[str, Any] | None) -> None:

@@ -92,7 +92,7 @@ def report_facts(found: Assessment) -> dict[str, Any]:
     facts["weights"] = weights(found.model)
     facts["model"] = model_facts(found.model)
     facts["reproduce"] = {
-        "command": command(found.table, found.settings),
+        "command": command(found.table, found.ran or found.settings),
         "seed": found.settings.seed,
         "versions": {name: version(name) for name in LIBRARIES},
     }
@@ -136,13 +136,17 @@ def command(table: Table, settings: Settings) -> str:
     if settings.chosen_by in ("", settings.metric):  # else it was not asked for
         words += ["--metric", settings.metric]
     words += ["--seed", str(settings.seed)]
-    words += [f"--{name}" for name in ("quick", "thorough") if getattr(settings, name)]
+    words += ["--quick"] if settings.quick else []
+    if settings.thorough:  # which --quick contradicts: the same, as far as there is no clock
+        words += ["--budget", "none"] if settings.quick else ["--thorough"]
     for name in ("test", "folds", "repeats", "level", "design", "seeds", "bootstrap", "budget",
                  "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "tune",
                  "device"):  # fmt: skip
         value = getattr(settings, name, None)
         if value is not None and value != getattr(_USUAL, name, None):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    if settings.without:
+        words += ["--without", ",".join(settings.without)]
     if settings.params:
         words += ["--params", json.dumps(settings.params)]
     return shlex.join(words)

@@ -67,13 +67,13 @@ def run(
         :func:`assess`.
     budget
         Time to spend, in seconds or as ``"60s"``, ``"2m"``, ``"1h"``; a minute for tables of up to
-        5,000 × 50 cells by default, more for larger ones, see
+        5,000 × 50 cells by default, more for larger ones, ``"none"`` for no limit, see
         :func:`groundstate.study.race.clock.usual_budget`; a sixth of that with ``quick``.
     thorough
         Do everything, however long it takes.
     **options
-        Of :func:`assess`: ``quick``, ``seen``, ``design``, ``groups``, ``time``, ``positive``, ``cost_fp``,
-        ``cost_fn``, ``repeats``, ``seeds``, ``bootstrap``, ``level``.
+        Of :func:`assess`: ``quick``, ``without``, ``seen``, ``design``, ``groups``, ``time``,
+        ``positive``, ``cost_fp``, ``cost_fn``, ``repeats``, ``seeds``, ``bootstrap``, ``level``.
     """
     unlabelled = target == "none"
     source = read(table) if target is None or unlabelled else read(table).with_target(target)
@@ -137,6 +137,8 @@ def _budget(given: float | str | None, thorough: bool, quick: bool) -> float | s
     if thorough and (given is not None or quick):
         other = "--quick" if quick else "--budget"
         raise DataError(f"--thorough does everything and {other} less; leave one of them out")
+    if given == "none":
+        return None
     if given is not None or thorough:
         return seconds(given)
     return "quick" if quick else "auto"

@@ -48,6 +48,30 @@ class Settings:
     chosen_by: str = ""
     quick: bool = False
     thorough: bool = False
+    without: tuple[str, ...] = ()
+
+    def again(self, left_out: Iterable[str], repeats: int | None) -> Settings:
+        """Settings that give the same without a clock, where a clock left parts out.
+
+        Parameters
+        ----------
+        left_out : candidates and parts, as ``without`` takes them
+        repeats : times that every row was judged; None where rows were set aside
+
+        Examples
+        --------
+        >>> Settings(budget=9.0, tune=10).again(["Ridge", "#2", "#3", "#4", "#5", "#6", "#7", "#8",
+        ...                                      "#9", "#10"], None).without
+        ('Ridge',)
+        """
+        left = dict.fromkeys([*self.without, *left_out])
+        tune = self.tune
+        while tune and left.pop(f"#{tune}", "") is None:  # the last ones need not be proposed
+            tune -= 1
+        return replace(
+            self, without=tuple(left), tune=tune, budget=None, thorough=True,
+            repeats=self.repeats if repeats is None else repeats,
+        )  # fmt: skip
 
     def with_models(
         self, names: Iterable[str], spec: Any, tuner: Any, params: dict[str, Any] | None

@@ -19,6 +19,7 @@ from groundstate.evaluate.intervals.variation import advice_of, variation_report
 from groundstate.evaluate.losses import Loss, error_of_mean
 from groundstate.evaluate.rows import Floats, take
 from groundstate.evaluate.splits.pipeline_bootstrap import pipeline_bootstrap
+from groundstate.study.race import names
 from groundstate.study.race.clock import Clock
 
 # shares of the time that is left, which one part may take
@@ -83,7 +84,8 @@ def variation(
         "train": None,
     }
     random = bool(random_names(recipe))
-    if not clock.allows(seeds * fit_seconds, _SEEDS):
+    short = seeds > 0 and not clock.begins(names.SEEDS, seeds * fit_seconds, _SEEDS)
+    if short:
         seeds = 0
     if seeds >= 2 or (seeds and not random):
         again = retrain(
@@ -97,11 +99,14 @@ def variation(
             "deterministic": again.deterministic,
         }
     else:
-        skip("fits with other seeds (--seeds)")
+        skip(f"fits with other seeds ({clock.remedy(names.SEEDS) if short else '--seeds'})")
     train = split[0]
     part, labels = take(X, train), y[train]
-    if resamples < 2 or not clock.allows(resamples * fit_seconds, _RESAMPLES):
+    if resamples < 2:
         skip("fits to resampled training rows (--bootstrap)")
+        return found
+    if not clock.begins(names.RESAMPLES, resamples * fit_seconds, _RESAMPLES):
+        skip(f"fits to resampled training rows ({clock.remedy(names.RESAMPLES)})")
         return found
     oob = pipeline_bootstrap(
         recipe, part, labels, resamples, loss=loss, groups=None if groups is None else groups[train],
@@ -111,7 +116,7 @@ def variation(
     found["train"] = oob.scores.std
     several = max(seeds, 1) if random else 1
     crossed = min(_CROSSED, resamples)
-    parted = clock.allows(crossed * several * fit_seconds, _RESAMPLES)
+    parted = clock.begins(names.SOURCES, crossed * several * fit_seconds, _RESAMPLES)
     if parted:
         report = variation_report(
             recipe, X, y, several, crossed, split=split, loss=loss, sample_weight=weight,
@@ -145,8 +150,8 @@ def learning(
     if len(y) > _ROWS_FOR_ANY:
         skip(f"the learning curve, for more than {_ROWS_FOR_ANY:,} rows")
         return None
-    if not clock.allows(_CURVE_REPEATS * 2.3 * fit_seconds, _CURVE):
-        skip("the learning curve (--budget is short)")
+    if not clock.begins(names.LEARNING, _CURVE_REPEATS * 2.3 * fit_seconds, _CURVE):
+        skip(f"the learning curve ({clock.remedy(names.LEARNING)})")
         return None
     try:
         with warnings.catch_warnings():
@@ -178,10 +183,12 @@ def diagnosed(
     if len(y) > _ROWS_FOR_ANY:
         skip(f"the diagnosis, for more than {_ROWS_FOR_ANY:,} rows")
         return None
-    if not clock.allows(5 * fit_seconds, _DIAGNOSIS):
-        skip("the diagnosis (--budget is short)")
+    if not clock.begins(names.DIAGNOSIS, 5 * fit_seconds, _DIAGNOSIS):
+        skip(f"the diagnosis ({clock.remedy(names.DIAGNOSIS)})")
         return None
-    small = len(y) <= _ROWS_FOR_REMEDIES and clock.allows(_REMEDIES * fit_seconds, _DIAGNOSIS)
+    small = len(y) <= _ROWS_FOR_REMEDIES and clock.begins(
+        names.REMEDIES, _REMEDIES * fit_seconds, _DIAGNOSIS
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the audit has reported rare classes already

@@ -26,6 +26,7 @@ from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.rows import columns, take
 from groundstate.models.tables.table import TablePredictor
 from groundstate.study.candidates import DUMMY
+from groundstate.study.design import Size
 
 if TYPE_CHECKING:
     from groundstate.study.assess import Assessment
@@ -34,7 +35,7 @@ _REPEATS = 5
 _ROWS = 1_000  # held-out rows that are shuffled
 _PREDICTED = 400_000  # shuffled rows that are predicted in all
 _COLUMNS = 200
-_FOLDS = 3  # models that stand for all folds of a nested design
+_FOLDS, _QUICK = 3, 3.0  # models that stand for all folds of a nested design, nominal seconds
 _CURVES, _CURVE_ROWS, _GRID = 4, 200, 15
 _SINGLE = 20
 
@@ -122,18 +123,25 @@ def _judges(found: Assessment, key: Key) -> list[tuple[Any, NDArray[np.intp]]]:
     """Fitted models with rows that they have not seen.
 
     The model of a nested design has seen every row, so that three of the folds learn it again, one
-    of them where time is short.
+    of them where fits are slow.
     """
     if found.design.kind != "nested":
         return [(found.model, found.judged)]
     made, table = [], found.table
-    for i, (train, test) in enumerate(found.design.sides[: 1 if found.settings.budget else _FOLDS]):
+    for i, (train, test) in enumerate(found.design.sides[: _models(found)]):
         model = fit_clone(
             found.developed.recipe, take(table, train), table.y[train], np.ones(len(train)),
             key.fold("fit", i),
         )  # fmt: skip
         made.append((model, np.asarray(test)))
     return made
+
+
+def _models(found: Assessment) -> int:
+    """How many folds' models are made again: one where the class declares that a fit takes long."""
+    k = 2 if found.classes is None else len(found.classes)
+    fit = Size(found.table.n_rows, found.table.n_columns, k).of(found.developed.recipe)
+    return _FOLDS if _FOLDS * fit <= _QUICK else 1
 
 
 def _some(features: Table, rows: NDArray[np.intp], most: int, key: Key) -> NDArray[np.intp]:

@@ -7,9 +7,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from groundstate.study.race.names import FOR_TIME
 
 USUAL = 60.0  # seconds for a table of up to USUAL_CELLS cells
 USUAL_CELLS = 250_000
@@ -57,9 +59,11 @@ class Clock:
     ----------
     budget : seconds, or None
     begun : moment of `now` from which they count; now by default
+    without : parts that are left out whatever time there is
 
     Attributes
     ----------
+    left_out : parts that were left out so far
     now : what is counted, wall time; a benchmark on a busy machine counts processor time
     alarm : names of the timer that counts the same and of the signal it sends
     """
@@ -67,8 +71,12 @@ class Clock:
     now: Callable[[], float] = staticmethod(time.monotonic)
     alarm = ("ITIMER_REAL", "SIGALRM")
 
-    def __init__(self, budget: float | None, begun: float | None = None) -> None:
+    def __init__(
+        self, budget: float | None, begun: float | None = None, without: Iterable[str] = ()
+    ) -> None:
         self.budget = budget
+        self.without = frozenset(without)
+        self.left_out: list[str] = []
         self.begun = self.now() if begun is None else begun
         self.least = 0.0 if budget is None else min(_SPARED * budget, 5.0)
         self.spare = self.least
@@ -96,6 +104,21 @@ class Clock:
         if self.budget is not None:
             wanted = _MORE * sum(self.took.values())
             self.spare = min(max(self.least, wanted), 0.5 * self.budget)
+
+    def leave(self, *parts: str) -> None:
+        """Write down that parts are left out, so that they can be named when it all runs again."""
+        self.left_out += [part for part in parts if part not in self.left_out]
+
+    def remedy(self, part: str) -> str:
+        """How to ask for a part that was left out."""
+        return "--without" if part in self.without else FOR_TIME
+
+    def begins(self, part: str, seconds: float, share: float = 1.0) -> bool:
+        """Whether a part is wanted and fits into a share of the time left, else it is left out."""
+        wanted = part not in self.without and self.allows(seconds, share)
+        if not wanted:
+            self.leave(part)
+        return wanted
 
     def allows(self, seconds: float, share: float = 1.0) -> bool:
         """Whether something of that length fits into a share of the time left."""

@@ -14,6 +14,7 @@ from groundstate.study import held_out
 from groundstate.study.assess import Assessment
 from groundstate.study.progress import Watch
 from groundstate.study.question import Question
+from groundstate.study.race import names
 from groundstate.study.race.clock import Clock
 from groundstate.study.variation import diagnosed, learning, usual_numbers, variation
 from groundstate.study.why import with_why
@@ -21,6 +22,8 @@ from groundstate.study.why import with_why
 
 def explained(found: Assessment, clock: Clock, watch: Watch) -> Assessment:
     """With what the model looks at, and profiles of the columns."""
+    if names.EXPLANATION in clock.without:
+        return replace(found, skipped=(*found.skipped, "the explanation (--without)"))
     with clock.limit(), watch("what the model looks at"):
         return with_why(found)
 
@@ -35,6 +38,8 @@ def refitted(
 ) -> Assessment:
     """With refits with other seeds and to other training rows."""
     skip: list[str] = []
+    if names.REFITS in clock.without:
+        return replace(found, skipped=(*found.skipped, "refits (--without)"))
     shared = _shared(found, question, clock, skip)
     settings = question.settings
     seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)

@@ -111,13 +111,17 @@ class Race:
                 self.entrants[who] = replace(self.entrants[name], candidate=who)
                 self.predictions[who], self.losses[who] = self.predictions[name], self.losses[name]
 
+    def drop(self, name: str) -> None:
+        """Take a configuration out of the race."""
+        for kept in (self.entrants, self.entries, self.predictions, self.losses):
+            kept.pop(name, None)
+
     def blend(self, names: Sequence[str]) -> dict[str, float]:
         """Enter the weighted mean of some configurations; its members with their weights.
 
         Without two members that are better together than one there is no such entrant.
         """
-        for kept in (self.entrants, self.entries, self.predictions, self.losses):
-            kept.pop(ENSEMBLE, None)
+        self.drop(ENSEMBLE)
         self._blend = found = Blend(self, [n for n in names if n in self.losses])
         members = found.members() if len(found.names) > 1 else {}
         if len(members) < 2:

@@ -45,7 +45,11 @@ def try_settings(
     for i, params in enumerate(trials):
         label = f"{name} #{i + 1}"
         entrant = Entrant(clone(recipe).set_params(**params), name, params, earns=True)
+        number = f"#{i + 1}"
+        if number in clock.without:
+            continue
         if not clock.allows(expected, _ONE):
+            clock.leave(*(f"#{j + 1}" for j in range(i, len(trials))))
             break
         try:
             with (
@@ -54,6 +58,7 @@ def try_settings(
             ):
                 race.run({label: entrant}, n_jobs)
         except OutOfTime:
+            clock.leave(number)
             continue
         each = np.asarray(race.entries[label].cv_scores or [np.nan])
         tried.append((params, sign * float(each.mean())))

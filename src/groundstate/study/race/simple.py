@@ -39,9 +39,12 @@ def enter_simple(race: Race, twins: Mapping[str, str], clock: Clock, watch: Watc
     for who, base in baselines(race.question.task).items():
         if who == DUMMY or who in twins:
             continue
+        if who in clock.without:
+            continue
         try:
             with clock.limit(_SHARE), watch("simple models to compare with"):
                 race.run({who: Entrant(base, who)})
         except OutOfTime:
+            clock.leave(who)
             late.append(who)
     return late

@@ -32,10 +32,11 @@ from groundstate.study.design import (
     usual_workers,
 )
 from groundstate.study.progress import Watch
-from groundstate.study.question import Question
+from groundstate.study.question import Question, Settings
 from groundstate.study.race import names
 from groundstate.study.race.blend import ENSEMBLE
 from groundstate.study.race.clock import Clock, OutOfTime
+from groundstate.study.race.ensemble import REFIT, enter_ensemble, leave_ensemble
 from groundstate.study.race.evidence import explained, refitted, with_curves
 from groundstate.study.race.field import Entrant, Race, race_of
 from groundstate.study.race.judged import Judged, assessed
@@ -49,11 +50,10 @@ from groundstate.study.tuning import Search, tuned_by
 
 _ONE, _CANDIDATE = 0.5, 0.4  # of the time left, for a part, a candidate
 _INTERIM = 0.15  # of the time left, for an answer while the choice is open
-_REFIT = 1.5  # a fit to all rows takes that many times one to a fold's
 _FIRST_SECONDS = 10.0  # the least of the first candidate
 _ANSWER = 5.0  # seconds that an answer takes before one was timed: a fit, intervals, the report
-_FOR_TIME = "a longer --budget, or --thorough"
 NO_TIME = "there was no time for it"
+_FOR_TIME = names.FOR_TIME
 
 
 @dataclass
@@ -198,35 +198,33 @@ class Stages:
                 self.race.run({name: Entrant(model, name)}, self._workers(folds * nominal))
         except OutOfTime:
             self.watch.expect(name, 0.0)
-            self.late.append(name)
+            self._leave(name)
             return
         seconds = self.race.entries[name].fit_seconds
         self.pace.saw(nominal, seconds - prepared)
         if name not in self.race.losses:
             return
-        if first or self.clock.allows(_REFIT * seconds):
+        if first or self.clock.allows(REFIT * seconds):
             self.eligible.add(name)
         else:  # there is no time to fit it to all rows
-            self.late.append(name)
+            self.race.drop(name)
+            self._leave(name)
+
+    def _ran(self, found: Assessment) -> Settings:
+        left = [*self.clock.left_out, *([ENSEMBLE] if ENSEMBLE in self.late else [])]
+        return self.question.settings.again(left, found.design.repeats if self.nested else None)
+
+    def _leave(self, name: str) -> None:
+        self.late.append(name)
+        self.clock.leave(name)
 
     def _blend(self) -> None:
         """An ensemble of what is in the race, where candidates were not named one by one."""
         self.models.pop(ENSEMBLE, None)
-        self.eligible.discard(ENSEMBLE)
-        real = sorted(self.eligible - {DUMMY})
-        if self.question.settings.spec not in ("auto", "all") or len(real) < 2:
-            return
-        with self.watch("an ensemble of them"):
-            members = self.race.blend(real)
-        if not members:
-            return
-        seconds, kept = _REFIT * self.race.entries[ENSEMBLE].fit_seconds, self.clock.took
-        if self.clock.allows(seconds - kept.get("refit", 0.0), _ONE):
-            self.eligible.add(ENSEMBLE)
-            self.clock.keep("refit", max(seconds, kept.get("refit", 0.0)))  # tuning leaves it there
-        elif ENSEMBLE not in self.late:
-            self.late.append(ENSEMBLE)
-            self.skipped.append(f"the ensemble: its members take long to fit ({_FOR_TIME})")
+        if self.question.settings.spec in ("auto", "all"):
+            enter_ensemble(
+                self.race, self.eligible, self.clock, self.watch, self.late, self.skipped
+            )
 
     def _propose(self) -> None:
         """Settings to try of the best candidate, or why there are none."""
@@ -250,15 +248,16 @@ class Stages:
         cost = self.size.of(recipe) * len(race.splits)
         workers = self._workers(cost)
         tried = try_settings(race, recipe, name, self.trials, self.clock, self.watch, workers)
-        left = len(self.trials) - len(tried)
-        if left:
+        wanted = sum(f"#{i + 1}" not in self.clock.without for i in range(len(self.trials)))
+        if len(tried) < wanted:
             self.late.append("tuning")
-            self.skipped.append(f"tuning: {left} of {len(self.trials)} settings ({_FOR_TIME})")
+            words = f"{len(tried)} of {wanted} settings tried" if tried else "no setting tried"
+            self.skipped.append(f"tuning: {words} ({_FOR_TIME})")
         known = [f"{name} #{i + 1}" for i in range(len(self.trials))]
         known = [label for label in known if label in race.losses]
         self.eligible |= set(known)
         if not known:
-            self.untuned = NO_TIME if left else "no setting could be fitted"
+            self.untuned = NO_TIME if len(tried) < wanted else "no setting could be fitted"
             return
         best = min(known, key=lambda label: race.risk(label, race.judged))
         with self.watch("what the settings explain"):
@@ -304,6 +303,9 @@ class Stages:
                         made.keep_background(take(self.question.table.features, self.rows))
                 self.clock.keep("refit", self.clock.now() - start)
             except OutOfTime:
+                if name == ENSEMBLE:
+                    leave_ensemble(race, self.eligible, self.late, self.skipped)
+                    continue
                 self.eligible.discard(name)
                 self.late.append(name)
                 self.skipped.append(f"{name}: its fit to all rows takes too long ({_FOR_TIME})")
@@ -347,6 +349,7 @@ class Stages:
             with self.watch(f"looking at {self.whole.judged:,} test rows, once"):
                 judged = on_test_rows(question, developed, self.race, self.whole, self.key)
         found = self._assessed(judged, developed, names.TUNED)
+        found = replace(found, ran=self._ran(found))
         if self.quick or developed.chosen == DUMMY:
             yield replace(found, stage=names.DONE, unfinished=tuple(self.late))
         elif self.clock.allows(self.clock.took.get("report", 0.0)):  # else written once, below
@@ -377,11 +380,12 @@ class Stages:
             except OutOfTime:
                 words = names.PARTS[len(names.PARTS) - len(names.AFTER[stage]) - 1]
                 self.late.append(words)
+                self.clock.leave(*names.INSIDE.get(stage, ()))
                 found = replace(found, skipped=(*found.skipped, f"{words} ({_FOR_TIME})"))
             self.watch.expect(stage if stage != names.DONE else names.REPEATS, 0.0)
             yield replace(
                 found, stage=stage, unfinished=(*self.late, *names.AFTER[stage]),
-                seconds=dict(self.watch.seconds),
+                seconds=dict(self.watch.seconds), ran=self._ran(found),
             )  # fmt: skip
 
     def _repeats(self, found: Assessment) -> Assessment:
