@@ -12,7 +12,7 @@ from torch import Tensor
 from groundstate.energy import LinearEnergy
 from groundstate.learn import Callback, SoftMin, Stochastic, fit
 from groundstate.learn.base import History
-from groundstate.learn.solvers.networks.rest import Rest
+from groundstate.learn.solvers.networks.stopping import EstimatorStopping
 from groundstate.learn.train import readings
 from groundstate.learn.train.readings import Readings
 
@@ -83,8 +83,11 @@ def test_losses_of_all_epochs_are_kept(
     patience: float, wait: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readings, "WAIT", wait)
-    alone, watched = run([Rest(0.0, patience)]), run([Rest(0.0, patience), Callback()])
+    alone, watched = (
+        run([EstimatorStopping(0.0, patience)]),
+        run([EstimatorStopping(0.0, patience), Callback()]),
+    )
     assert alone.extra["loss"] == watched.extra["loss"]
     assert alone.objective == watched.objective and len(alone.extra["loss"]) == alone.n_iter
     assert all(math.isfinite(v) for v in alone.extra["loss"])
-    assert Rest(0.0, patience).watches == (patience < math.inf)
+    assert EstimatorStopping(0.0, patience).watches == (patience < math.inf)

@@ -108,15 +108,15 @@ def test_batch_equals_loop_and_kinds() -> None:
     assert torch.autograd.gradcheck(score, W)
 
 
-def test_pinned_rows_are_conditioned_rows() -> None:
+def test_partly_known_rows_are_conditioned_rows() -> None:
     m, S = rng.standard_normal(3), spd()
     value = torch.tensor(rng.standard_normal((1, 3)))
     mask = torch.tensor([[True, False, True]])
     precision = torch.tensor(np.linalg.inv(S))
-    pinned = gaussian.PinnedNormal(torch.tensor(m), precision, value, mask)
+    known = gaussian.PartlyKnownNormal(torch.tensor(m), precision, value, mask)
     mean, cov = gaussian.condition((m, S), [1], value[0, 1:2].numpy())
-    np.testing.assert_allclose(pinned.mean[0, [0, 2]].numpy(), mean)
-    np.testing.assert_allclose(pinned.variance[0, [0, 2]].numpy(), np.diagonal(cov))
+    np.testing.assert_allclose(known.mean[0, [0, 2]].numpy(), mean)
+    np.testing.assert_allclose(known.variance[0, [0, 2]].numpy(), np.diagonal(cov))
 
 
 def test_mistakes_are_named() -> None:

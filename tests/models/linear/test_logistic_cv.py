@@ -149,7 +149,7 @@ def test_averaged_folds_and_older_shapes() -> None:
     best = model.scores_[1][:, :, 0].argmax(1)
     mean = np.mean([model.coefs_paths_[1][f, b, 0] for f, b in enumerate(best)], 0)
     np.testing.assert_allclose(np.r_[model.coef_[0], model.intercept_], mean)
-    assert model.C_.shape == (1,) and model.history_.solver == "AtHand"
+    assert model.C_.shape == (1,) and model.history_.solver == "FixedParameters"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Simplex, Space
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.gaussian.pinned import PinnedNormal
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.distributions.operations import (
     draw,
     gaussian_moments,
@@ -190,7 +190,7 @@ class DensityEnergy(Energy):
         if mask is None:
             return tempered(self.distribution, T).expand(torch.Size([1]))
         mean, cov = gaussian_moments(self.distribution)
-        return PinnedNormal(mean, torch.linalg.inv(cov) / T, value[self.variable], mask)
+        return PartlyKnownNormal(mean, torch.linalg.inv(cov) / T, value[self.variable], mask)
 
     def _log_partition(self, T: float = 1.0) -> Tensor:
         """0 at T = 1, else from :math:`\\log Z = -e(x)/T - \\log p_T(x)` at any x."""

@@ -13,7 +13,7 @@ from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.distributions.gaussian.pinned import PinnedNormal
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.distributions.operations import fresh
 from groundstate.math.graphs.dags import topological_order
 
@@ -126,11 +126,11 @@ class LinearGaussianNetworkEnergy(Energy):
     @offers.conditional("x", partial=True)
     def conditional(
         self, x: Tensor | None = None, mask: Tensor | None = None, T: float = 1.0
-    ) -> PinnedNormal:
+    ) -> PartlyKnownNormal:
         """The Gaussian of the free variables given the others."""
         value = self.b.new_zeros(1, len(self.b)) if x is None else x
         mask = torch.ones_like(value, dtype=torch.bool) if mask is None else mask
-        return PinnedNormal(self.mean(), self.precision() / T, value, mask)
+        return PartlyKnownNormal(self.mean(), self.precision() / T, value, mask)
 
     @offers.log_partition("x")
     def total(self, T: float = 1.0) -> Tensor:
@@ -168,7 +168,7 @@ class LinearGaussianNetworkEnergy(Energy):
         twin = LinearGaussianNetworkEnergy(self.parents).to(x.device, torch.float64)
         twin.load_state_dict(self.state_dict())
         known = torch.where(free, 0.0, x).double()
-        posterior = PinnedNormal(twin.mean(), twin.precision(), known, free)
+        posterior = PartlyKnownNormal(twin.mean(), twin.precision(), known, free)
         filled = posterior.mean
         sums = self.stats(weights, filled)
         w = filled.new_ones(len(x)) if weights is None else weights.double()

@@ -20,7 +20,7 @@ from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
 from groundstate.math.distances.mahalanobis import scaled_squares
-from groundstate.math.distributions.gaussian.pinned import PinnedNormal
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.distributions.operations import draw
 from groundstate.math.info.free_energy import boltzmann_logits
 
@@ -297,7 +297,7 @@ class GaussianMixtureEnergy(Energy):
         mean = self.mu[z]
         if x is not None and mask is not None:
             U = self.factors()
-            return PinnedNormal(mean, (U @ U.mT)[z] / T, x, mask)
+            return PartlyKnownNormal(mean, (U @ U.mT)[z] / T, x, mask)
         if not self.whole:
             scale = T**0.5 / self.U.abs().reshape(len(self.mu), -1)[z]
             return Independent(Normal(mean, scale.expand_as(mean), validate_args=False), 1)

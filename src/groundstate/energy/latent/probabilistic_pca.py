@@ -17,7 +17,7 @@ from groundstate.energy.compose.hidden import Marginal
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.gaussian.pinned import PinnedNormal
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.distributions.operations import draw, gaussian_moments
 from groundstate.math.linalg.weighted_least_squares import regression_sums, solve_regression
 
@@ -160,7 +160,7 @@ class ProbabilisticPCAEnergy(Energy):
         mean, variance = self.decode(z), self.noise * T
         if x is not None and mask is not None:
             own = torch.diag(1 / variance.expand(len(self.b)))
-            return PinnedNormal(mean, own, x, mask)
+            return PartlyKnownNormal(mean, own, x, mask)
         scale = variance.sqrt().expand_as(mean)
         return torch.distributions.Independent(Normal(mean, scale, validate_args=False), 1)
 
@@ -279,5 +279,5 @@ class DecodedMarginal(Marginal):
             )
         energy = self.energy
         if x is not None and mask is not None:
-            return PinnedNormal(energy.b, energy.precision() / T, x, mask)
+            return PartlyKnownNormal(energy.b, energy.precision() / T, x, mask)
         return MultivariateNormal(energy.b[None], T * energy.covariance(), validate_args=False)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.gaussian.pinned import PinnedNormal
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.graphs.elimination import invert
 
 
@@ -83,10 +83,10 @@ class TableMixtureDistribution(Distribution):
             out[:, energy.real] = (around.mean + T**0.5 * (drawn - around.mean)).to(out)
         return out
 
-    def _numbers(self, z: Tensor) -> PinnedNormal:
+    def _numbers(self, z: Tensor) -> PartlyKnownNormal:
         """The real columns given a component for each row."""
         real = self.energy.real
-        found: PinnedNormal = self.energy.normal.around(
+        found: PartlyKnownNormal = self.energy.normal.around(
             z, x=self.value[:, real], mask=self.mask[:, real]
         )
         return found

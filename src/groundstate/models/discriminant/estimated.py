@@ -12,7 +12,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from groundstate.errors import Unsupported
-from groundstate.learn.solvers.given_sums import Given
+from groundstate.learn.solvers.sufficient_statistics import FromStatistics
 from groundstate.models.base import Plan
 
 
@@ -26,7 +26,7 @@ def with_covariances(model: Any, plan: Plan, X: Tensor, y: Tensor, weight: Tenso
         raise Unsupported("covariance_estimator needs solver='eigen' (or 'lsqr' where it is)")
     if model.shrinkage is not None and model.shrinkage != 0:
         raise ValueError("covariance_estimator and shrinkage are both given; set one of them")
-    return replace(plan, solver=Given(_estimated(model, plan.energy, X, y, weight)))
+    return replace(plan, solver=FromStatistics(_estimated(model, plan.energy, X, y, weight)))
 
 
 def _estimated(

@@ -25,7 +25,7 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.learn import NLL, Naive, SoftMin
 from groundstate.learn.base import Batch, Rule, weighted_mean
 from groundstate.learn.rules.score_loss import SCORE_LOSSES, ScoreLoss
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.math.distributions.quantiles import interval
 from groundstate.models.networks.model import NetworkModel
 from groundstate.models.roles import EnergyClassifier, EnergyRegressor

@@ -19,7 +19,7 @@ from groundstate.learn.base import Batch, History, Rule
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models import settings
 from groundstate.models.base import EnergyEstimator, Plan

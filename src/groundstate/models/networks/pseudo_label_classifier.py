@@ -17,7 +17,7 @@ from groundstate.learn.base import Batch, Rule
 from groundstate.learn.rules.pseudo_label import Clock, PseudoLabel
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.networks.estimator import NetworkTraining
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.models.base import Plan
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.mlp import (

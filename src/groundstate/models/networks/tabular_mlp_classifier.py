@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 
 from groundstate.energy.base import Energy
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.tabular import TabularModel, minus_log_loss
 from groundstate.registry import models

@@ -23,7 +23,7 @@ from groundstate.learn import L2, NLL
 from groundstate.learn.base import Batch, History, Rule
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.learn.train.optimizers import OPTIMIZERS
 from groundstate.learn.train.precision import PRECISIONS
 from groundstate.learn.train.stochastic import Stochastic

@@ -21,7 +21,7 @@ from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.errors import ShapeError
 from groundstate.learn import Augmented, SoftMin
 from groundstate.learn.base import Rule
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.models.networks.cam import grad_cam, map_layer
 from groundstate.models.rows.network import pieces
 from groundstate.models.rows.transfer import TransferClassifier

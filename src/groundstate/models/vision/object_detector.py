@@ -26,7 +26,7 @@ from groundstate.errors import DataError
 from groundstate.learn.base import Rule
 from groundstate.learn.rules.assigned import BalancedSample
 from groundstate.learn.solvers.networks.estimator import NetworkTraining
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.models.arrays import Home
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.rows.making import make_network

@@ -27,7 +27,7 @@ from groundstate.infer.tiles import tiled
 from groundstate.learn import Augmented
 from groundstate.learn.base import Rule
 from groundstate.learn.rules.masks import MASK_LOSSES, MaskLoss
-from groundstate.learn.solvers.networks.rest import Score
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.math.info.overlap import label_counts
 from groundstate.models.arrays import Home
 from groundstate.models.rows.network import RowNetwork, pieces

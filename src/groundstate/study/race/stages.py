@@ -39,9 +39,9 @@ from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.ensemble import REFIT, enter_ensemble, leave_ensemble
 from groundstate.study.race.evidence import explained, refitted, with_curves
 from groundstate.study.race.field import Entrant, Race, race_of
+from groundstate.study.race.held_rows import on_folds, on_test_rows
 from groundstate.study.race.judged import Judged, assessed
 from groundstate.study.race.laps import all_laps, lap_seconds
-from groundstate.study.race.looks import on_folds, on_test_rows
 from groundstate.study.race.plan import PART, Pace, nominal_parts
 from groundstate.study.race.settings import try_settings
 from groundstate.study.race.simple import enter_constant, enter_simple, twins_of

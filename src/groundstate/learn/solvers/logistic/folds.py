@@ -294,14 +294,14 @@ def sparse_fold_paths(
 
 
 @dataclass(frozen=True)
-class AtHand:
+class FixedParameters:
     """A solver that keeps θ as it was given, for parameters that come from elsewhere."""
 
     def reason_against(self, problem: Problem) -> str | None:
         return None
 
     def run(self, problem: Problem) -> History:
-        history = History(converged=True, solver="AtHand", stop="given")
+        history = History(converged=True, solver="FixedParameters", stop="given")
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
             history.objective.append(float(problem.objective()))
             monitor.epoch(history.objective[0])

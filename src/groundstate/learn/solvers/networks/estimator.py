@@ -1,4 +1,4 @@
-r"""How a network behind an estimator learns: rows in canonical order, a held-out part, a rest."""
+r"""How a network behind an estimator learns: rows in canonical order, a held-out part, a stopping rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ from groundstate.errors import DataError, NotConverged
 from groundstate.learn.base import Batch, History, Problem
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
-from groundstate.learn.solvers.networks.rest import MeanRest, Rates, Rest, Score
+from groundstate.learn.solvers.networks.stopping import (
+    EstimatorStopping,
+    MeanLossStopping,
+    Rates,
+    Score,
+)
 from groundstate.learn.stops import Patience
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.registry import solvers
@@ -46,14 +51,14 @@ class NetworkTraining:
     Parameters
     ----------
     solver : what makes the steps
-    tol, patience, rates, power : see ``Rest``; used with a stochastic solver
+    tol, patience, rates, power : see ``EstimatorStopping``; used with a stochastic solver
     held_out : share of the rows that decides when to stop; 0: the objective decides
     stratify : whether the held-out part has the same shares of the labels y
     score : of the held-out rows
     shuffle : False keeps the mini-batches of the first epoch for all
     seen : rows that earlier runs have seen
-    warns : whether to warn when all epochs have passed before the rest
-    targets : K > 1 reports and watches the mean over K targets, see ``MeanRest``
+    warns : whether to warn when all epochs have passed before it stops
+    targets : K > 1 reports and watches the mean over K targets, see ``MeanLossStopping``
     parts : which rows are learned from (0), watched (1) or left out (2), ``(N,)``; None cuts the weight
         line. Series need it: their held-out part is the end
     sums_scores : whether the score is that of the held-out rows of all processes; where it is not, several
@@ -144,12 +149,12 @@ class NetworkTraining:
         how = self.tol, self.patience, self.score if watched is not None else None
         if self.targets > 1:
             part = None if size is None or size >= total else float(size)
-            rest: Rest = MeanRest(
+            stopping: EstimatorStopping = MeanLossStopping(
                 *how, *(watched or (None, None)), targets=self.targets, size=part, **given
             )
         else:
-            rest = Rest(*how, *(watched or (None, None)), **given)
-        history = self.solver.run(replace(problem, callbacks=(rest, *problem.callbacks)))
+            stopping = EstimatorStopping(*how, *(watched or (None, None)), **given)
+        history = self.solver.run(replace(problem, callbacks=(stopping, *problem.callbacks)))
         epochs = self.solver.max_epochs
         if self.warns and epochs > 1 and history.stop == "max_epochs" and self.patience < math.inf:
             warnings.warn(
@@ -158,7 +163,7 @@ class NetworkTraining:
                 NotConverged,
                 stacklevel=2,
             )
-        history.extra["seen"] = [rest.seen]
+        history.extra["seen"] = [stopping.seen]
         return self._relabelled(history, data, weight)
 
     def _relabelled(self, history: History, data: Batch, weight: Tensor | None) -> History:

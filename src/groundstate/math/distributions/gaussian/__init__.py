@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from groundstate.math.distributions.gaussian.algebra import product as product
     from groundstate.math.distributions.gaussian.linear import LinearJoint as LinearJoint
     from groundstate.math.distributions.gaussian.linear import linear_joint as linear_joint
-    from groundstate.math.distributions.gaussian.pinned import PinnedNormal as PinnedNormal
+    from groundstate.math.distributions.gaussian.partly_known import (
+        PartlyKnownNormal as PartlyKnownNormal,
+    )
 
 lazy(__name__)

@@ -17,7 +17,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows
 from groundstate.learn.solvers.logistic.folds import (
-    AtHand,
+    FixedParameters,
     FoldPaths,
     fold_paths,
     sparse_fold_paths,
@@ -176,7 +176,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         if energy.b is not None:
             energy.b.data = torch.from_numpy(values[:, p].copy()).to(X.dtype)
         if not self.refit:
-            plan.solver = AtHand()
+            plan.solver = FixedParameters()
         return plan
 
     def _toward_all(self, path: Any, c: int) -> Any:

@@ -13,8 +13,8 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.em.em import at_rest
+from groundstate.learn.solvers.latent.mixtures.batched import add_together
 from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
-from groundstate.learn.solvers.latent.mixtures.together import add_together
 
 M = TypeVar("M", bound=GaussianM)
 ROWS = 2**20

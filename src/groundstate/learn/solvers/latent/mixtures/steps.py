@@ -31,6 +31,7 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep, completion_of
 from groundstate.learn.solvers.latent.mixtures import host, pass_torch
+from groundstate.learn.solvers.latent.mixtures.batched import add_together
 from groundstate.learn.solvers.latent.mixtures.collapse import EPS, NONE, resummed, too_narrow
 from groundstate.learn.solvers.latent.mixtures.host import (
     array,
@@ -47,7 +48,6 @@ from groundstate.learn.solvers.latent.mixtures.pass_numba import (
     LINEAR,
     em_pass,
 )
-from groundstate.learn.solvers.latent.mixtures.together import add_together
 
 F64 = NDArray[np.float64]
 MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache

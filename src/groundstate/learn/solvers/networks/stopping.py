@@ -22,7 +22,7 @@ Score = Callable[[Energy, Batch, Tensor | None], float]
 Rates = Literal["constant", "invscaling", "adaptive"]
 
 
-class Rest(Callback):
+class EstimatorStopping(Callback):
     r"""Stop when the epoch's objective, or the score of held-out rows, no longer improves by ``tol``.
 
     More than ``patience`` epochs without an improvement end the run; with ``rates="adaptive"`` they
@@ -129,8 +129,8 @@ class Rest(Callback):
         self.kept.load(state)
 
 
-class MeanRest(Rest):
-    r"""`Rest` for K targets: the loss of an epoch is the mean over targets plus the penalty.
+class MeanLossStopping(EstimatorStopping):
+    r"""`EstimatorStopping` for K targets: the loss of an epoch is the mean over targets plus the penalty.
 
     The steps descend the sum over targets, :math:`J = \sum_k L_k + \Omega`; scikit-learn reports and
     watches :math:`\tfrac1K\sum_k L_k + \Omega = (J - \Omega)/K + \Omega`, each step at the weights

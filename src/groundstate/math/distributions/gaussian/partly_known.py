@@ -1,6 +1,6 @@
 r"""A Gaussian some of whose coordinates are known, row by row.
 
-For a precision P and free coordinates f the others k are pinned at their values and
+For a precision P and free coordinates f the others k are fixed at their values and
 :math:`x_f \sim N(m_f - P_{ff}^{-1}P_{fk}(x_k - m_k),\ TP_{ff}^{-1})`.
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 
-class PinnedNormal(Distribution):
+class PartlyKnownNormal(Distribution):
     """The distribution of whole vectors whose known coordinates do not move.
 
     ``log_prob`` is the density of the free coordinates alone.
@@ -29,7 +29,7 @@ class PinnedNormal(Distribution):
     Examples
     --------
     >>> cov = torch.tensor([[2.0, 1.0], [1.0, 2.0]])
-    >>> p = PinnedNormal(
+    >>> p = PartlyKnownNormal(
     ...     torch.zeros(2), cov.inverse(), torch.tensor([[1.0, 9.0]]), torch.tensor([[False, True]])
     ... )
     >>> [round(v, 4) for v in p.mean[0].tolist()], [round(v, 4) for v in p.variance[0].tolist()]

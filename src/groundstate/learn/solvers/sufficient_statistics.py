@@ -1,4 +1,4 @@
-r"""The closed form where the sums were found elsewhere."""
+r"""The closed form where the sufficient statistics were found elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from groundstate.learn.solvers.passes import at_once
 
 
 @dataclass(frozen=True)
-class Given:
+class FromStatistics:
     r"""Set θ to the minimiser that belongs to given sums, :math:`\theta = \arg\min_\theta s(\theta)`.
 
     Parameters
@@ -32,6 +32,6 @@ class Given:
     def run(self, problem: Problem) -> History:
         from_stats = problem.energy.ability("from_stats")
         assert from_stats is not None
-        with at_once(problem, "Given") as history:
+        with at_once(problem, "FromStatistics") as history:
             from_stats(dict(self.stats))
         return history
