@@ -98,8 +98,8 @@ def infer(
             raise Unsupported(
                 "a synthetic table fills gaps: use --free x with --mode min or sample"
             )
-        known = {"x": read(table)}
-        drawn = loaded.infer(known, "x", mode, n=n, T=temperature, random_state=seed)
+        gaps = {"x": read(table)}
+        drawn = loaded.infer(gaps, "x", mode, n=n, T=temperature, random_state=seed)
         return screen.frame(drawn, out)
     estimator = inner(loaded)
     if not hasattr(estimator, "energy_"):
@@ -236,7 +236,7 @@ def write_pictures(folder: str, blocks: Iterable[Any]) -> None:
     from groundstate.report.generators import tiled, wall
     from groundstate.store import RunDir
 
-    done, shown = 0, []
+    done, shown = 0, list[Any]()
     with RunDir(folder) as run:
         for block in blocks:
             for picture in np.asarray(block):

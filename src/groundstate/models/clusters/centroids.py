@@ -126,5 +126,5 @@ class CentroidClusterer(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin
 
     @property
     def _mu(self) -> Tensor:
-        mu: Tensor = self.energy_.mu  # type: ignore[assignment]
+        mu: Tensor = self.energy_.mu
         return mu.detach()

@@ -209,7 +209,7 @@ class MiniBatchKMeans(Mapped, CentroidClusterer):
             self.energy_.mu.copy_(start)
             self.counts_ = torch.zeros(self.n_clusters, dtype=torch.float64).numpy()
             self.n_steps_, self.history_, self.n_iter_ = 0, History(solver="MiniBatchLloyd"), 1
-        mu: Tensor = self.energy_.mu  # type: ignore[assignment]
+        mu: Tensor = self.energy_.mu
         state = Centroids(mu.double(), torch.from_numpy(self.counts_).to(mu.device), self.n_steps_)
         state.step(x, w, self.reassignment_ratio, key.fold("again", self.n_steps_))
         mu.copy_(state.mu)

@@ -53,7 +53,7 @@ class LinearCodes(Streamed, EnergyTransformer):
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.energy_.W.shape[1])  # type: ignore[index]
+        return int(self.energy_.W.shape[1])
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn, then the codes of the rows, ``(n_samples, n_components)``."""

@@ -243,7 +243,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.energy_.H)  # type: ignore[arg-type]
+        return len(self.energy_.H)
 
     # --- answers -------------------------------------------------------------------------
 

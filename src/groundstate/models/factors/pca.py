@@ -173,7 +173,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
     def noise_variance_(self) -> float:
         """Mean variance of the directions left out."""
         self._fitted()
-        return float(self.energy_.noise)  # type: ignore[arg-type]
+        return float(self.energy_.noise)
 
     def _fitted(self) -> None:
         if "energy_" not in vars(self):

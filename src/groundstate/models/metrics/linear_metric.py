@@ -111,7 +111,7 @@ class LinearMetricLearner(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     def transform(self, X: Any) -> Any:
         """Jx of each row, ``(n_samples, n_components)``: Euclidean distances there are the metric's."""
         x, home = self._rows(X)
-        J: Tensor = self.energy_.J  # type: ignore[assignment]
+        J: Tensor = self.energy_.J
         with answering(self.energy_, x):
             return home.give(x @ J.detach().T)
 

@@ -106,7 +106,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, EnergyTransformer)
         return int(self.n_features_in_)
 
     def _map(self) -> Tensor:
-        J: Tensor = self.energy_.factors()[0].detach().T  # type: ignore[operator]
+        J: Tensor = self.energy_.factors()[0].detach().T
         return J
 
     def transform(self, X: Any) -> Any:
@@ -117,7 +117,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, EnergyTransformer)
     def mahalanobis(self, X: Any) -> Any:
         """Squared distances to the mean, ``(n_samples,)``, as in scikit-learn."""
         x, home = self._rows(X)
-        mu: Tensor = self.energy_.mu  # type: ignore[assignment]
+        mu: Tensor = self.energy_.mu
         return home.give(((x - mu.detach()) @ self._map().T).square().sum(1))
 
     def distance(self, X: Any, Y: Any) -> Any:
