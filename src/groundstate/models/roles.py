@@ -257,28 +257,24 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):
         return home.give(values)
 
 
-class HiddenMixin:
-    """Rows with a hidden variable that can be summed out."""
+def _free_energy(self: Any, X: Any, T: float = 1.0) -> Any:
+    r""":math:`-T\log\int e^{-e(x, z)/T}\,dz` of each row, ``(n_samples,)``: at T = 1 ``energy(X)``."""
+    if T == 1.0:
+        return self.energy(X)
+    x, home = self._rows(X)
+    if x.layout == torch.strided and bool(torch.isnan(x).any()):
+        raise DataError("free energies at another temperature than 1 need every value of X")
+    hidden = [name for name in self.energy_.spaces if name != "x"]
+    with answering(self.energy_, x), torch.no_grad():
+        e = self.energy_.marginal(*hidden, T=T)(x=x) if hidden else self.energy_(x=x)
+    return home.give(e)
+
+
+class EnergyClusterer(ClusterMixin, EnergyEstimator):
+    r"""Free discrete z: :math:`\hat z(x) = \arg\min_z e(x, z)`."""
 
     energy_: Any
-    energy: Any
-    _rows: Any
-
-    def free_energy(self, X: Any, T: float = 1.0) -> Any:
-        r""":math:`-T\log\int e^{-e(x, z)/T}\,dz` of each row, ``(n_samples,)``: at T = 1 ``energy(X)``."""
-        if T == 1.0:
-            return self.energy(X)
-        x, home = self._rows(X)
-        if x.layout == torch.strided and bool(torch.isnan(x).any()):
-            raise DataError("free energies at another temperature than 1 need every value of X")
-        hidden = [name for name in self.energy_.spaces if name != "x"]
-        with answering(self.energy_, x), torch.no_grad():
-            e = self.energy_.marginal(*hidden, T=T)(x=x) if hidden else self.energy_(x=x)
-        return home.give(e)
-
-
-class EnergyClusterer(HiddenMixin, ClusterMixin, EnergyEstimator):
-    r"""Free discrete z: :math:`\hat z(x) = \arg\min_z e(x, z)`."""
+    free_energy = _free_energy
 
     def predict(self, X: Any) -> Any:
         """Index of the cluster of lowest energy, ``(n_samples,)``."""
@@ -291,8 +287,11 @@ class EnergyClusterer(HiddenMixin, ClusterMixin, EnergyEstimator):
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
 
-class EnergyTransformer(HiddenMixin, SklearnTransformerMixin, EnergyEstimator):
+class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):
     r"""Free z as a code: the mean of :math:`p(z \mid x)`."""
+
+    energy_: Any
+    free_energy = _free_energy
 
     def transform(self, X: Any) -> Any:
         """Codes, ``(n_samples, n_components)``."""

@@ -44,9 +44,13 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         """Learn, then the most probable component of each row."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
-    def _table(self, x: Tensor) -> Tensor:
-        """Energies of all components, ``(B, k)``."""
+    def _energies(self, x: Tensor) -> Tensor:
+        """Energies of all components at the parameters learned, ``(B, k)``."""
         return self.energy_.table("z", x=x)
+
+    def _table(self, x: Tensor) -> Tensor:
+        """What components are judged by, ``(B, k)``: their energies, where parameters are points."""
+        return self._energies(x)
 
     def predict(self, X: Any) -> Any:
         """The component of lowest energy, ``(n_samples,)``."""
@@ -75,13 +79,13 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         x, home = self._rows(X)
         with answering(self.energy_, x), torch.no_grad():
             chosen = self._observed({"z": z})["z"].long()
-            return home.give(self._table(x).gather(1, chosen[:, None]).squeeze(1))
+            return home.give(self._energies(x).gather(1, chosen[:, None]).squeeze(1))
 
     def free_energy(self, X: Any, T: float = 1.0) -> Any:
         r""":math:`-T\log\sum_z e^{-e(x, z)/T}` of each row, ``(n_samples,)``; at T = 1, −log p(x)."""
         x, home = self._rows(X)
         with answering(self.energy_, x), torch.no_grad():
-            return home.give(-T * torch.logsumexp(-self._table(x) / T, 1))
+            return home.give(-T * torch.logsumexp(-self._energies(x) / T, 1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows."""

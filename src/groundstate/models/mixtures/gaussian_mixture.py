@@ -327,7 +327,7 @@ class GaussianMixture(Mapped, GaussianAnswers):
 
     # --- answers -------------------------------------------------------------------------
 
-    def _table(self, x: Tensor) -> Tensor:
+    def _energies(self, x: Tensor) -> Tensor:
         energy = self.energy_
         assert isinstance(energy, GaussianMixtureEnergy)
         return energy.observed_energies(x)

@@ -7,7 +7,6 @@ A time budget decides how many stages there are, never a number inside one.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.data import Finding
-from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.rows import take
-from groundstate.models.tables.table import TablePredictor
 from groundstate.study.assess import Assessment
 from groundstate.study.audit import audit_after, audit_before, ordered
 from groundstate.study.candidates import DUMMY
@@ -35,8 +32,9 @@ from groundstate.study.progress import Watch
 from groundstate.study.question import Question, Settings
 from groundstate.study.race import names
 from groundstate.study.race.blend import ENSEMBLE
+from groundstate.study.race.chosen import fit_chosen
 from groundstate.study.race.clock import Clock, OutOfTime
-from groundstate.study.race.ensemble import REFIT, enter_ensemble, leave_ensemble
+from groundstate.study.race.ensemble import REFIT, enter_ensemble
 from groundstate.study.race.evidence import explained, refitted, with_curves
 from groundstate.study.race.field import Entrant, Race, race_of
 from groundstate.study.race.held_rows import on_folds, on_test_rows
@@ -274,41 +272,17 @@ class Stages:
     def _developed(self) -> Developed:
         """The configuration to take from what is in the race now, fitted to all its rows."""
         race = self.race
-        name = self._fitted()
+        features = take(self.question.table.features, self.rows)
+        name = fit_chosen(
+            race, self.eligible, self.models, features, self.key, self.clock, self.watch,
+            self.late, self.skipped,
+        )  # fmt: skip
         one = race.entrants[name]
         shown = [n for n in race.entries if n in self.candidates or n == ENSEMBLE]
         return Developed(
             race.ranked(name, shown), one.candidate, one.recipe, one.params, self.tuned,
             self.untuned, self.models[name], race.predictions[name],
         )  # fmt: skip
-
-    def _fitted(self) -> str:
-        """The configuration to take, fitted to all rows; one that takes too long is left out."""
-        race = self.race
-        while True:
-            name = race.choose(among=self.eligible)
-            if name in self.models:
-                return name
-            one = race.entrants[name]
-            last, start = len(self.eligible) < 3, self.clock.now()
-            try:
-                with (
-                    nullcontext() if last else self.clock.limit(_ONE, self.clock.spare),
-                    self.watch(f"fitting {one.candidate} to all rows"),
-                ):
-                    self.models[name] = made = fit_clone(
-                        one.recipe, race.X, race.y, race.weight, self.key.fold("refit", name)
-                    )
-                    if isinstance(made, TablePredictor) and name != DUMMY:
-                        made.keep_background(take(self.question.table.features, self.rows))
-                self.clock.keep("refit", self.clock.now() - start)
-            except OutOfTime:
-                if name == ENSEMBLE:
-                    leave_ensemble(race, self.eligible, self.late, self.skipped)
-                    continue
-                self.eligible.discard(name)
-                self.late.append(name)
-                self.skipped.append(f"{name}: its fit to all rows takes too long ({_FOR_TIME})")
 
     def _interim(self, stage: str, *missing: str) -> Assessment:
         """What is known while the choice is open; rows set aside stay closed."""
