@@ -260,7 +260,9 @@ def study(task: str, X: pd.DataFrame, y: Any, budget: float, seed: int) -> Any:
 
     Clock.now, Clock.alarm = staticmethod(time.process_time), ("ITIMER_PROF", "SIGPROF")
     frame = X.assign(target=y)
-    metric = {"metric": "log_loss"} if task == CLASSES else {}
+    metric = (
+        "log_loss" if task == CLASSES else "rmse"
+    )  # whole numbers are values then, as for the others
     with mock.patch("time.perf_counter", time.process_time):
         return groundstate.study(
             frame,
@@ -269,7 +271,7 @@ def study(task: str, X: pd.DataFrame, y: Any, budget: float, seed: int) -> Any:
             seed=seed,
             workers=1,
             begun=time.process_time(),
-            **metric,
+            metric=metric,
         ).model
 
 

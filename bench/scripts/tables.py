@@ -3,13 +3,15 @@
     python bench/scripts/tables.py --tables iris,tips --budget 20 --splits 3 --data FOLDER
     python bench/scripts/tables.py --summary
 
-One line for each table, system, split and budget goes to ``bench/tables/public_tables.csv`` (``--out``):
-log loss or root mean squared error and accuracy on the kept rows with 95 % intervals, seconds and versions.
-A rerun continues where the file ends and tries again what failed, so that a long run can be made in
-pieces. Seconds are processor time. Systems that search get the budget; forests, linear models and single models
-take the time they take. ``--summary`` ranks
-the systems over all tables that all of them finished, with Friedman's test, and counts the tables on which
-a system is measurably worse than the best other one.
+One line for each table, system, split and budget goes to ``bench/tables/public_tables.csv`` (``--out``): log
+loss or root mean squared error and accuracy on the kept rows with 95 % intervals, seconds and versions;
+``behind`` is how much larger the mean log loss or squared error is than that of the best other system of
+another library, row by row on the same kept rows, and ``behind_error`` its standard error. Lines are written
+when all systems of a table are done, and a rerun continues with the next table and tries again what failed,
+so that a long run can be made in pieces. Seconds are processor time. Systems that search get the budget;
+forests, linear models and single models take the time they take. ``--summary`` ranks the systems over all
+tables that all of them finished, with Friedman's test, and names the tables on which a system is measurably
+worse than the best other one: by the rows of one split, or by the splits where there are at least three.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from table_systems import CLASSES, SYSTEMS
 
 FIELDS = (
     "table", "system", "split", "budget", "task", "rows", "columns", "metric", "loss", "low", "high",
-    "accuracy", "seconds", "version", "note",
+    "accuracy", "seconds", "version", "note", "behind", "behind_error",
 )  # fmt: skip
 PACKAGES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "flaml": "FLAML"}
 HELD_OUT = 0.3
@@ -50,8 +52,8 @@ def label(value: Any) -> str:
         return str(value)
 
 
-def judged(task: str, model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
-    """Loss with its interval on rows that no fit has seen."""
+def judged(task: str, model: Any, X: Any, y: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+    """Loss with its interval on rows that no fit has seen, and the loss of each row."""
     if task == CLASSES:
         classes = [label(c) for c in model.classes_]
         p = np.clip(np.asarray(model.predict_proba(X), float), 1e-15, 1)
@@ -63,7 +65,7 @@ def judged(task: str, model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
         told = [classes[k] for k in p.argmax(1)]
         right = accuracy_score([label(v) for v in y], told)
         return {"metric": "log_loss", "loss": loss, "low": loss - reach, "high": loss + reach,
-                "accuracy": right}  # fmt: skip
+                "accuracy": right}, each  # fmt: skip
     squares = (np.asarray(model.predict(X), float).ravel() - y.astype(float)) ** 2
     mean, reach = squares.mean(), 1.96 * squares.std(ddof=1) / math.sqrt(len(squares))
     ends = (math.sqrt(max(0.0, mean - reach)), math.sqrt(mean + reach))
@@ -73,7 +75,7 @@ def judged(task: str, model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
         "low": ends[0],
         "high": ends[1],
         "accuracy": "",
-    }
+    }, squares
 
 
 def versions(system: str) -> str:
@@ -84,7 +86,10 @@ def versions(system: str) -> str:
         return package
 
 
-def run(table: str, system: str, split: int, budget: float, folder: Path | None) -> dict[str, Any]:
+def run(
+    table: str, system: str, split: int, budget: float, folder: Path | None
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """The line of one system, and its losses row by row unless it failed."""
     task, X, y = TABLES[table](folder)
     fair = y if task == CLASSES and np.unique(y, return_counts=True)[1].min() > 1 else None
     A, B, a, b = train_test_split(X, y, test_size=HELD_OUT, random_state=split, stratify=fair)
@@ -93,17 +98,29 @@ def run(table: str, system: str, split: int, budget: float, folder: Path | None)
         "table": table, "system": system, "split": split, "budget": budget, "task": task,
         "rows": len(X), "columns": X.shape[1], "version": versions(system), "note": "",
     }  # fmt: skip
-    start = time.process_time()
+    start, each = time.process_time(), None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = SYSTEMS[system](task, A, a, budget, split)
             line["seconds"] = time.process_time() - start
-            line |= judged(task, model, B, b)
+            numbers, each = judged(task, model, B, b)
+            line |= numbers
     except Exception as error:  # a system that fails is a result
         line["seconds"] = time.process_time() - start
         line["note"] = f"{type(error).__name__}: {error}".splitlines()[0][:120]
-    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in line.items()}
+    return line, each
+
+
+def behind(lines: list[dict[str, Any]], each: dict[str, np.ndarray]) -> None:
+    """Add to the lines of a table how far each system is behind the best other one, row by row."""
+    for line in lines:
+        own = line["system"]
+        others = [s for s in each if s not in (own, "constant") and not s.startswith("groundstate")]
+        if own not in each or not others:
+            continue
+        d = each[own] - each[min(others, key=lambda s: float(each[s].mean()))]
+        line["behind"], line["behind_error"] = d.mean(), d.std(ddof=1) / math.sqrt(len(d))
 
 
 def known(path: Path) -> list[dict[str, str]]:
@@ -120,8 +137,11 @@ def summary(path: Path, budget: float | None) -> str:
     lines = [r for r in known(path) if r["loss"] and r["system"] != "constant"]
     lines = [r for r in lines if budget is None or float(r["budget"]) == budget]
     found: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    gaps: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for r in lines:
         found[r["table"]][r["system"]][int(r["split"])] = float(r["loss"])
+        if r["behind"]:
+            gaps[r["table"], r["system"]].append((float(r["behind"]), float(r["behind_error"])))
     names = [s for s in SYSTEMS if any(s in own for own in found.values())]
     whole = [t for t, own in found.items() if all(s in own for s in names)]
     out = [f"{len(whole)} tables finished by all of {', '.join(names)}"]
@@ -130,23 +150,24 @@ def summary(path: Path, budget: float | None) -> str:
         ranked = friedman(means, greater_is_better=False, names=names)
         out.append(str(ranked))
         for s in names:
-            worse = [t for t in whole if _worse(found[t], s, names)]
-            out.append(f"{s}: measurably worse than the best other on {len(worse)} {worse}")
+            seen = [t for t in whole if gaps[t, s]]
+            worse = [t for t in seen if _worse(gaps[t, s])]
+            out.append(
+                f"{s}: measurably worse than the best other on {len(worse)} of {len(seen)} {worse}"
+            )
     return "\n".join(out)
 
 
-def _worse(own: dict[str, dict[int, float]], system: str, names: list[str]) -> bool:
-    """Whether the loss is above that of the best other one by more than splits explain.
+def _worse(gaps: list[tuple[float, float]]) -> bool:
+    """Whether the loss is above that of the best other one by more than chance explains.
 
-    The standard error of the mean difference is Nadeau and Bengio's: splits share rows.
+    From three splits on by their spread, with Nadeau and Bengio's standard error, for splits share rows;
+    before by the rows of the first split.
     """
-    others = [s for s in names if s != system and not s.startswith("groundstate")]
-    best = min(others, key=lambda s: float(np.mean(list(own[s].values()))))
-    shared = sorted(set(own[system]) & set(own[best]))
-    d = np.array([own[system][k] - own[best][k] for k in shared])
-    if len(d) < 2:
-        return False
-    share = HELD_OUT / (1 - HELD_OUT)
+    if len(gaps) < 3:
+        mean, error = gaps[0]
+        return mean > 1.96 * error
+    d, share = np.array([mean for mean, _ in gaps]), HELD_OUT / (1 - HELD_OUT)
     error = math.sqrt((1 / len(d) + share) * float(d.var(ddof=1)))
     return bool(d.mean() > student.ppf(0.975, len(d) - 1) * error)
 
@@ -180,14 +201,22 @@ def main() -> None:
                 writer.writeheader()
             for split in range(args.splits):
                 for table in args.tables.split(","):
-                    for system in args.systems.split(","):
-                        if (table, system, split, budget) in done:
-                            continue
-                        line = run(table, system, split, budget, folder)
-                        writer.writerow(line)
-                        file.flush()
+                    systems = args.systems.split(",")
+                    if all((table, system, split, budget) in done for system in systems):
+                        continue
+                    lines, each = [], {}
+                    for system in systems:
+                        line, losses = run(table, system, split, budget, folder)
+                        lines.append(line)
+                        if losses is not None:
+                            each[system] = losses
                         print(table, system, split, line.get("loss", line["note"]),
                               f"{float(line['seconds']):.1f}s", flush=True)  # fmt: skip
+                    behind(lines, each)
+                    for line in lines:
+                        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v
+                                         for k, v in line.items()})  # fmt: skip
+                    file.flush()
     print(summary(args.out, args.budget))
 
 
