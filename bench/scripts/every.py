@@ -11,9 +11,7 @@ with one thread, is the one to compare.
 from __future__ import annotations
 
 import argparse
-import gc
 import statistics
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -29,7 +27,7 @@ from sklearn.utils.discovery import all_estimators
 
 import groundstate
 from groundstate.bench.machine import commit, machine, package_version, threads, today, versions
-from groundstate.bench.measure import calls_per_timing, seconds
+from groundstate.bench.measure import calls_per_timing, timed
 from groundstate.bench.table import BenchRow, BenchTable, read_csv
 from groundstate.registry import models
 
@@ -71,17 +69,14 @@ def score(model: Any, X: Any, y: Any) -> float:
         return float("nan")
 
 
+def wall_seconds(run: Callable[[], Any], number: int) -> float:
+    """The mean wall time of one of so many calls."""
+    return timed(run, number)[0]
+
+
 def cpu_seconds(run: Callable[[], Any], number: int) -> float:
     """The mean CPU time of one of so many calls."""
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.process_time()
-        for _ in range(number):
-            run()
-        return (time.process_time() - start) / number
-    finally:
-        gc.enable()
+    return timed(run, number)[1]
 
 
 ASKED = ("predict", "transform", "kneighbors")
@@ -175,7 +170,7 @@ def main() -> None:
     options = parser.parse_args()
     theirs = dict(all_estimators())
     done = written(options.out) if options.resume else set()
-    clock = seconds if options.clock == "wall" else cpu_seconds
+    clock = wall_seconds if options.clock == "wall" else cpu_seconds
     for name in options.only or [row.name for row in models if row.name in theirs]:
         if name in done:
             continue

@@ -72,6 +72,19 @@ class answering:
             torch.set_num_threads(self.pool)
 
 
+@contextmanager
+def for_table(x: Any) -> Iterator[None]:
+    """Products and factors of a table, its Gram matrix or its covariance: torch's by one thread where
+    even the cube of its longer side is below `TINY`.
+    """
+    table = isinstance(x, torch.Tensor) and x.device.type == "cpu"
+    if not table or max(x.shape, default=0) ** 3 >= TINY:
+        yield
+        return
+    with threads(1):
+        yield
+
+
 @cache
 def _pools() -> Any:
     import scipy.linalg  # noqa: F401  the library whose products numba calls

@@ -92,7 +92,7 @@ class CategoricalNB(DiscreteNB):
         known = hasattr(self, "n_categories_") and hasattr(self, "energy_")
         if known and x.device.type == "cpu" and len(x):
             rows = x.numpy()  # NaN is neither above nor below, and goes the careful way
-            if rows.min() > -1 and (rows.max(0) < self.n_categories_).all():
+            if rows.min() > -1 and (rows < self.n_categories_).all():
                 return x.long()
         codes = (x.masked_fill(x.isnan(), -1.0) if spoilt(x) else x).long()
         if not known:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import check_partial_fit_first_call
 from groundstate.compute.random import Key
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.classes.naive_bayes.joint import JointClassEnergy
 from groundstate.errors import Unsupported
@@ -154,7 +155,7 @@ class ClosedFormClassifier(EnergyClassifier):
     def predict_joint_log_proba(self, X: Any) -> Any:
         r""":math:`\log p(x, y) = -e(x, y)` of all classes, ``(n_samples, n_classes)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(self._joint(x))
 
     def _joint(self, x: Tensor) -> Tensor:

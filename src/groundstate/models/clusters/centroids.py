@@ -15,6 +15,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
@@ -111,7 +112,8 @@ class CentroidClusterer(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin
         if x.layout == torch.sparse_csr:
             return home.give(torch.from_numpy(euclidean_distances(as_csr(x), self._mu.numpy())))
         exactly = "donot_use_mm_for_euclid_dist"
-        return home.give(torch.cdist(x, self._mu, compute_mode=exactly))
+        with answering(self.energy_, x):
+            return home.give(torch.cdist(x, self._mu, compute_mode=exactly))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn, then the distances of each row to the centroids."""

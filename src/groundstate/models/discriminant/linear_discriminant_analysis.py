@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.models import settings
@@ -172,14 +173,14 @@ class LinearDiscriminantAnalysis(
         if len(getattr(self, "classes_", ())) <= 2:
             return super().decision_function(X)
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             found = self._directions()
             return home.give(torch.nn.functional.linear(x, found["coef_"], found["intercept_"]))
 
     def transform(self, X: Any) -> Any:
         """Rows in the directions that separate the classes, ``(n_samples, n_components)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             found = self._directions()
             scalings = found["scalings_"][:, : len(found["explained_variance_ratio_"])]
             return home.give((x - found["xbar_"] if self.solver == "svd" else x) @ scalings)

@@ -117,13 +117,19 @@ class ValueMember(Energy):
 
 def _plain(estimator: Any, role: Any, question: str) -> bool:
     """Whether the answer of an estimator is that of its energy to the rows as they are."""
-    cls = type(estimator)
+    if getattr(estimator, "_levels", None):  # of columns of categories
+        return False
+    cls: Any = type(estimator)
+    return _plain_class(cls, role, question)
+
+
+@cache
+def _plain_class(cls: Any, role: Any, question: str) -> bool:
     return (
         issubclass(cls, role)
         and getattr_static(cls, question) is getattr_static(role, question)
         and (question != "predict_proba" or cls._calibrated)
         and getattr_static(cls, "_shares", None) is getattr_static(role, "_shares", None)
-        and not getattr(estimator, "_levels", None)  # of columns of categories
         and cls._rows is EnergyEstimator._rows
         and getattr(cls, "_class_table", None) is getattr(role, "_class_table", None)
     )

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.reduce import current
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.learn.solvers.latent.factors.missing import observed_answers
 from groundstate.models.factors.linear_codes import codes_of
@@ -60,7 +61,7 @@ class GaussianFactors(Streamed, DensityMixin, EnergyTransformer):
     def transform(self, X: Any) -> Any:
         """Means of the codes, ``(n_samples, n_components)``; NaN in X is missing."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             energy = self._factors
             if bool(torch.isnan(x).any()):
                 return home.give(observed_answers(energy, x)[0])
@@ -82,7 +83,7 @@ class GaussianFactors(Streamed, DensityMixin, EnergyTransformer):
     def inverse_transform(self, X: Any) -> Any:
         """Rows that codes ``(n_samples, n_components)`` are decoded to, without noise."""
         codes, home = codes_of(self, X, self._factors.W.shape[1])
-        with torch.no_grad():
+        with answering(self.energy_, codes):
             return home.give(self._factors.decode(codes))
 
     def score(self, X: Any, y: Any = None) -> float:

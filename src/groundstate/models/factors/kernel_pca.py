@@ -236,7 +236,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
                 "hence the inverse transform is not available."
             )
         codes, home = codes_of(self, X, self._n_features_out)
-        with torch.no_grad():
+        with answering(self.energy_, codes):
             seen = torch.from_numpy(self.X_transformed_fit_).to(codes)
             K = self._given(self.n_features_in_).of(Geometry(codes, seen))
             return home.give(K @ torch.from_numpy(self.dual_coef_).to(codes))

@@ -61,8 +61,9 @@ class LinearCodes(Streamed, EnergyTransformer):
         if (
             type(X) is np.ndarray and X.dtype.char in "fd" and X.dtype.isnative
         ):  # fit has checked it
-            with torch.no_grad():
-                return self._coded(tensor(X, self.energy_.placement()[0])).cpu().numpy()
+            x = tensor(X, self.energy_.placement()[0])
+            with answering(self.energy_, x):
+                return self._coded(x).cpu().numpy()
         return self.transform(X)
 
     def transform(self, X: Any) -> Any:
@@ -82,6 +83,6 @@ class LinearCodes(Streamed, EnergyTransformer):
         check_is_fitted(self, "energy_")
         energy: Any = self.energy_
         codes, home = codes_of(self, X, self._n_features_out)
-        with torch.no_grad():
+        with answering(energy, codes):
             scale = self._scale()
             return home.give(energy.decode(codes if scale is None else codes * scale))

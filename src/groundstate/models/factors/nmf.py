@@ -274,7 +274,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         check_is_fitted(self, "energy_")
         energy: Any = self.energy_
         codes, home = codes_of(self, X, self._n_features_out)
-        with torch.no_grad():
+        with answering(energy, codes):
             return home.give(energy.decode(codes))
 
 

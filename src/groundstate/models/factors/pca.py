@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, RealNotInt, StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.codes import LinearCodeEnergy
 from groundstate.learn.rules.naive import Naive
@@ -192,14 +193,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         """Squared distance of each row to the plane, twice its energy, ``(n_samples,)``."""
         x, home = self._rows(X)
         energy: Any = self.energy_
-        with torch.no_grad():
+        with answering(energy, x):
             return home.give(2 * energy.left(x, energy.encode(x)))
 
     def score_samples(self, X: Any) -> Any:
         r"""Log density of each row under :math:`N(b, W(\Lambda - \nu I)W^\top + \nu I)`."""
         x, home = self._rows(X)
         energy: Any = self.energy_
-        with torch.no_grad():
+        with answering(energy, x):
             x = x if x.layout == torch.strided else x.to_dense()
             code = energy.encode(x)
             d, l = energy.W.shape

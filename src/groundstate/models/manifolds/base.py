@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval
-from groundstate.compute.thread_policy import answering
+from groundstate.compute.thread_policy import answering, for_table
 from groundstate.errors import DataError
 from groundstate.learn import Naive
 from groundstate.learn.base import Solver
@@ -79,9 +79,10 @@ class EnergyEmbedding(SklearnTransformerMixin, GivenDistances):
 
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> Any:
         self.__dict__.pop("_laid", None)
-        history = super()._run(plan, data, weight, callbacks, checked)
-        self._index = history.about.pop("places", None)
-        self._laid = self._places(plan.energy, data["x"], weight)
+        with for_table(data["x"]):
+            history = super()._run(plan, data, weight, callbacks, checked)
+            self._index = history.about.pop("places", None)
+            self._laid = self._places(plan.energy, data["x"], weight)
         return history
 
     def _places(self, energy: Any, x: Tensor, weight: Tensor | None) -> Tensor:

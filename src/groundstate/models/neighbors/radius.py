@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from groundstate.compute.thread_policy import answering
 from groundstate.math.neighbors.radius import Ragged
 from groundstate.models.arrays import Home
 from groundstate.models.neighbors.search import check_mode
@@ -71,7 +72,7 @@ def _found(
     memory: Any = model.energy_.memory
     x, home = (memory.rows, Home()) if X is None else model._rows(X)
     r = _radii(model.radius if radius is None else radius, len(x))
-    with torch.no_grad():
+    with answering(model.energy_, x):
         found = memory.within(x, float(r.max()) if len(x) else 0.0)
     if X is not None and not sort_results and not r.ndim:
         return found, x, home

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.neighbors.within import RadiusClassEnergy
 from groundstate.learn import NLL
 from groundstate.learn.solvers.neighbors import Memorise
@@ -150,7 +151,7 @@ class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
         x, home = self._rows(X)
         energy: Any = self.energy_
         found = []
-        with torch.no_grad():
+        with answering(energy, x):
             codes = torch.from_numpy(self._codes()).to(x.device)[energy.target]  # (n, outputs)
             for j, classes in enumerate(self._each_classes()):
                 code = codes[:, j].contiguous()

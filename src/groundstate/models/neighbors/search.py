@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.distances import GivenDistances, memory_of
@@ -154,7 +155,7 @@ class NeighborSearch(GivenDistances):
         own = X is None
         x, home = (memory.rows, Home()) if own else self._rows(X)
         check_enough(memory, int(k), len(x), own)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             distance, index = memory.units(x, int(k), own)
         if not return_distance:
             return home.give(index)

@@ -6,11 +6,11 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.kernels.gaussian_process.laplace import LaplaceClassEnergy, LaplaceEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import NLL
@@ -160,7 +160,7 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
         if not isinstance(energy, LaplaceEnergy):
             return super().predict(X)
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             won = energy.mean(x) > 0
         return home.give(self.classes_[won.long().cpu().numpy()])
 
@@ -187,7 +187,7 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
         energy = self.energy_
         if not isinstance(energy, LaplaceEnergy):
             raise ValueError("there is one latent function for two classes only")
-        with torch.no_grad():
+        with answering(self.energy_, x):
             mean, var = energy.latent(x)
         return home.give(mean), home.give(var)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from groundstate.compute.device import resolve_device
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
 from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
@@ -246,7 +247,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         if return_std and return_cov:
             raise RuntimeError("ask for return_std or return_cov, not for both")
         x, home, energy = self._at(X)
-        with torch.no_grad():
+        with answering(energy, x):
             if return_cov:
                 mean = energy.mean(x)
                 cov = energy.joint(x)[..., None] * energy.scale.square()  # (B, B, m)

@@ -68,7 +68,7 @@ class CategoricalClassEnergy(JointClassEnergy):
         each = torch.tensor(self.sizes, device="cpu")
         self.register_buffer("size", each, persistent=False)
         self.register_buffer("start", each.cumsum(0) - each, persistent=False)
-        group = torch.arange(len(each), device="cpu").repeat_interleave(each)
+        group = torch.from_numpy(np.arange(len(each)).repeat(self._sizes))
         self.register_buffer("group", group, persistent=False)
 
     size: Tensor
@@ -106,7 +106,7 @@ class CategoricalClassEnergy(JointClassEnergy):
         if x.device.type != "cpu" or functorch_active() or not len(x):
             return False
         codes = x.numpy()
-        return bool(codes.min() >= 0 and (codes.max(0) < self._sizes).all())
+        return bool(codes.min() >= 0 and (codes < self._sizes).all())
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
         p = self.log_p().detach().exp().to(generator.device)

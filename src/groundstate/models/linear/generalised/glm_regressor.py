@@ -14,6 +14,7 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import DataError
@@ -187,7 +188,7 @@ class GLMRegressor(EnergyRegressor):
         With ``return_std`` also the standard deviation of y around them.
         """
         energy, x, o, home = self._at(X, offset)
-        with torch.no_grad():
+        with answering(energy, x):
             mean = self._shaped(energy.mean(x, o), home)
             return (mean, self._shaped(energy.spread(x, o), home)) if return_std else mean
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -112,12 +112,7 @@ class MixtureEM(EM):
         elif self.batch_size is not None or self.inner is not None or self.audit:
             history = self._in_turn(problem)
         else:
-            step = self.m_step(problem)
-            assert isinstance(step, GaussianM)
-            history = best_of(
-                problem, step, self.n_init, lambda own, i: start_mixture(own, self, i),
-                self.max_iter, self.tol, lambda t: self.temperature(problem, t),
-            )  # fmt: skip
+            history = self._together(problem)
             self._say(history)
         history.solver = "MixtureEM"
         history.extra.setdefault("restarts", history.extra.get("log_likelihood", [])[-1:])
@@ -141,15 +136,16 @@ class MixtureEM(EM):
     def _at_once(self, problem: Problem) -> History:
         """Mean and covariance of all rows, which an iteration would find again."""
         start = time.perf_counter()
-        start_mixture(problem, self, 0)
-        J = float(problem.objective())
+        with _few_threads(problem, 1):
+            start_mixture(problem, self, 0)
+            J = float(problem.objective())
         history = History(solver="MixtureEM", converged=True, stop="one component", n_iter=1)
         history.objective, history.extra = [J], {"log_likelihood": [-J, -J]}
         history.seconds = [time.perf_counter() - start]
         return history
 
     def _alone(self, problem: Problem, i: int) -> History:
-        numbers = problem.resident["x"].numel() if problem.is_resident else math.inf
+        numbers = _numbers(problem)
         with ExitStack() as stack:  # asked for once, not in every pass
             if numbers <= SMALL:
                 stack.enter_context(one_blas_thread())
@@ -158,6 +154,16 @@ class MixtureEM(EM):
             if self.init is not None or self.given:
                 start_mixture(problem, self, i)
             return EM.run(replace(self, n_init=1), problem)
+
+    def _together(self, problem: Problem) -> History:
+        """The best of ``n_init`` runs, which share their passes."""
+        step = self.m_step(problem)
+        assert isinstance(step, GaussianM)
+        with _few_threads(problem, self.n_init):
+            return best_of(
+                problem, step, self.n_init, lambda own, i: start_mixture(own, self, i),
+                self.max_iter, self.tol, lambda t: self.temperature(problem, t),
+            )  # fmt: skip
 
     def _in_turn(self, problem: Problem) -> History:
         """The best of ``n_init`` runs, where they cannot share their passes."""
@@ -176,6 +182,18 @@ class MixtureEM(EM):
 
 def _with_one_start(solver: MixtureEM) -> EM:
     return EM(T=solver.T, inner=solver.inner, batch_size=solver.batch_size)
+
+
+def _numbers(problem: Problem) -> float:
+    return problem.resident["x"].numel() if problem.is_resident else math.inf
+
+
+def _few_threads(problem: Problem, starts: int) -> AbstractContextManager[None]:
+    """One thread where all starts together take few differences from their means."""
+    energy = problem.energy
+    assert isinstance(energy, GaussianMixtureEnergy)
+    few = starts * len(energy.mu) * _numbers(problem) <= SMALL
+    return threads(1) if few else nullcontext()
 
 
 def _has_nan(problem: Problem) -> bool:
