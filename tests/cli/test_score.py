@@ -222,6 +222,19 @@ def test_impute_leaves_cells_as_written_and_says_what_it_left(call: Any, tmp_pat
     assert "note: 'void' keeps its gaps: the model says nothing about them" in done.error
 
 
+def test_impute_fills_labels_that_are_mostly_missing(call: Any, tmp_path: Path) -> None:
+    decks = ["" if i % 5 else "AB"[i % 2] for i in range(60)]
+    lines = [f"{i % 7},{i % 11},{deck}" for i, deck in enumerate(decks)]
+    (tmp_path / "t.csv").write_text("fare,age,deck\n" + "\n".join(lines) + "\n")
+    for mode in ("min", "sample"):
+        done = call("impute", tmp_path / "t.csv", "--mode", mode)
+        found = rows(done)["deck"].to_list()
+        assert [new for new, old in zip(found, decks, strict=True) if old] == [
+            d for d in decks if d
+        ]
+        assert set(found) == {"A", "B"} and "gaps" not in done.error
+
+
 def test_infer_and_impute_read_a_row_by_the_units_of_the_model(call: Any, tmp_path: Path) -> None:
     lines = [f"{1 + i % 7} kg,{i % 7 * 2 + i % 3}" for i in range(60)]
     (tmp_path / "t.csv").write_text("weight,size\n" + "\n".join(lines) + "\n")
