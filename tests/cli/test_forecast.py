@@ -76,3 +76,47 @@ def test_what_cannot_be_is_refused() -> None:
         DataError, match="no forecaster here; use auto or AutoRegressor, Forecaster"
     ):
         study_forecast(table, 2, model="Ridge")
+
+
+def test_a_series_of_dates_needs_no_names(tmp_path: Path) -> None:
+    days = [f"2024-{1 + k // 28:02d}-{1 + k % 28:02d}" for k in range(90)]
+    value = 5 + np.sin(np.arange(90) / 3)
+    lines = [
+        f"{day},{v:.4f},{7 * k % 5}" for k, (day, v) in enumerate(zip(days, value, strict=True))
+    ]
+    source, out = tmp_path / "series.csv", tmp_path / "out"
+    source.write_text("\n".join(["date,sold,other", *lines[::-1]]) + "\n")
+    command = ["fit", str(source), "--forecast", "6", "--model", "AutoRegressor", "--out", str(out)]
+    done = CliRunner().invoke(app, [*command, "--target", "sold", "--json"])
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert facts["columns"] == ["sold"] and facts["error"] < 0.1 * facts["naive"]
+    told = CliRunner().invoke(
+        app, ["predict", str(out / "model.gs"), str(source), "--level", "0.95"]
+    )
+    assert told.exit_code == 0, told.output
+    assert told.stdout == (out / "forecast.csv").read_text()
+    for extra, words in (
+        (["--time", "when"], "there is no column 'when'"),
+        (["--target", "price"], "there is no column 'price'"),
+        (["--quick", "--metric", "mae"], "--forecast has no use for --metric, --quick"),
+    ):
+        bad = CliRunner().invoke(app, [*command, *extra])
+        assert bad.exit_code == 2 and words in bad.output, bad.output
+
+
+def test_series_are_told_apart_by_their_words() -> None:
+    rng = np.random.default_rng(0)
+    days = np.array([f"2024-01-{k:02d}" for k in range(1, 31)])
+    table = {
+        "day": np.tile(days, 2), "shop": np.repeat(["a", "b"], 30), "sold": rng.normal(size=60)
+    }  # fmt: skip
+    found = study_forecast(table, 2, model="AutoRegressor")
+    assert found.table.ids is not None and found.table.ids.tolist() == ["a", "b"]
+    assert (found.about["id"], found.about["time"]) == ("shop", "day")
+    with pytest.raises(DataError, match="column 'shop' holds words and items are numbers"):
+        study_forecast({name: values[:30] for name, values in table.items()}, 2)
+    with pytest.raises(DataError, match="column 'sold' has 1 item without a value"):
+        study_forecast({**table, "sold": [None, *table["sold"][1:]]}, 2)
+    with pytest.raises(DataError, match="'day', 'other' hold dates; name the one"):
+        study_forecast({**table, "other": table["day"]}, 2)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundstate import GaussianNB, TablePredictor, data
+from groundstate import GaussianMixture, GaussianNB, TablePredictor, data
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +184,9 @@ def test_export_prints_the_script(call: Any, numbers: Path, tmp_path: Path) -> N
 
 def test_compare_names_warns_and_concludes_once(call: Any, numbers: Path, tmp_path: Path) -> None:
     other = tmp_path / "tree"
-    call("fit", numbers / "old.csv", "-t", "y", "-m", "DecisionTreeRegressor", "-o", other, "--tune", 0,
-         "--seeds", 0, "--bootstrap", 0, "--repeats", 1, "--ledger", "none")  # fmt: skip
+    made = call("fit", numbers / "old.csv", "-t", "y", "-m", "DecisionTreeRegressor", "-o", other,
+                "--tune", 0, "--seeds", 0, "--bootstrap", 0, "--repeats", 1, "--ledger", "none")  # fmt: skip
+    assert made.out.count("chosen model, after") == 1 and "tuned, after" not in made.out
     models = numbers / "out" / "model.gs", other / "model.gs"
     text = call("compare", numbers / "new.csv", *models, "-t", "y").out
     assert "Ridge is better on 200 rows" in text and "warning" not in text
@@ -208,3 +209,52 @@ def test_rows_of_some_classes_are_compared(call: Any, tmp_path: Path) -> None:
     )
     assert done.code == 0, done.error
     assert "right.csv: Accuracy 100.0%" in done.out
+
+
+def test_impute_leaves_cells_as_written_and_says_what_it_left(call: Any, tmp_path: Path) -> None:
+    days = [f"{i % 12 + 1:02d}/{i % 28 + 1:02d}/2020" for i in range(40)]
+    lines = [f'joe{i}@x.com,"$1,2{i:02d}.50",{days[i]},{i if i != 7 else ""},' for i in range(40)]
+    (tmp_path / "t.csv").write_text("mail,price,day,n,void\n" + "\n".join(lines) + "\n")
+    done = call("impute", tmp_path / "t.csv")
+    found, given = rows(done), pl.read_csv(tmp_path / "t.csv")
+    assert found.drop("n").equals(given.drop("n"))
+    assert found["n"].null_count() == 0 and found["n"][8] == 8
+    assert "note: 'void' keeps its gaps: the model says nothing about them" in done.error
+
+
+def test_impute_fills_labels_that_are_mostly_missing(call: Any, tmp_path: Path) -> None:
+    decks = ["" if i % 5 else "AB"[i % 2] for i in range(60)]
+    lines = [f"{i % 7},{i % 11},{deck}" for i, deck in enumerate(decks)]
+    (tmp_path / "t.csv").write_text("fare,age,deck\n" + "\n".join(lines) + "\n")
+    for mode in ("min", "sample"):
+        done = call("impute", tmp_path / "t.csv", "--mode", mode)
+        found = rows(done)["deck"].to_list()
+        assert [new for new, old in zip(found, decks, strict=True) if old] == [
+            d for d in decks if d
+        ]
+        assert set(found) == {"A", "B"} and "gaps" not in done.error
+
+
+def test_infer_and_impute_read_a_row_by_the_units_of_the_model(call: Any, tmp_path: Path) -> None:
+    lines = [f"{1 + i % 7} kg,{i % 7 * 2 + i % 3}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("weight,size\n" + "\n".join(lines) + "\n")
+    density = TablePredictor(GaussianMixture(n_components=2, random_state=0))
+    density.fit(data.read(str(tmp_path / "t.csv"))).save(tmp_path / "rows.gs")
+    (tmp_path / "new.csv").write_text("weight,size\n500 g,\n")
+    found = rows(call("infer", tmp_path / "rows.gs", tmp_path / "new.csv"))
+    assert found["weight"].to_list() == [0.5] and found["size"].null_count() == 0
+    found = rows(call("impute", tmp_path / "rows.gs", tmp_path / "new.csv"))
+    assert found["weight"].to_list() == ["500 g"] and found["size"].null_count() == 0
+
+
+def test_score_finds_the_truth_under_another_name(call: Any, numbers: Path, tmp_path: Path) -> None:
+    model = numbers / "out" / "model.gs"
+    new = pl.read_csv(numbers / "new.csv")
+    new.rename({"y": "measured"}).write_csv(tmp_path / "renamed.csv")
+    own = call("score", model, numbers / "new.csv", "--json").json
+    other = call("score", model, tmp_path / "renamed.csv", "--target", "measured", "--json").json
+    assert other["scores"] == own["scores"] and other["target"] == "measured"
+    done = call("score", model, tmp_path / "renamed.csv")
+    assert done.code == 2 and "its columns are 'a', 'b', 'measured'" in done.error
+    new[:1].write_csv(tmp_path / "one.csv")
+    assert call("score", model, tmp_path / "one.csv").out.startswith("1 row with the truth in 'y'")

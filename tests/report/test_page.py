@@ -203,3 +203,8 @@ def test_a_model_is_not_compared_with_itself_under_another_name() -> None:
     shown = _comparison(facts)
     assert "linear" not in shown and "dummy" in shown and "0.250" in shown
     assert 'data-key="comparison.test.2.difference"' in shown
+
+
+def test_letters_that_matplotlib_cannot_draw_are_left_to_the_browser() -> None:
+    svg = inline_svg("letters", (3, 2), lambda figure: figure.text(0.5, 0.5, "温度") and None)
+    assert "温度" in svg  # and no warning, which would be an error here

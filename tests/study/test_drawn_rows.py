@@ -134,6 +134,8 @@ def test_the_same_boxes_in_coco_and_csv(tmp_path: Path) -> None:
     two = read_source(as_coco(tmp_path / "coco"))
     assert one.task == two.task == "detection" and one.hash == two.hash
     assert one.notes[0].endswith("24 objects")
+    with pytest.raises(DataError, match="what is predicted, the objects; leave --target kind out"):
+        read_source(tmp_path / "csv", "kind")
 
 
 def test_parts_that_judge(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from groundstate.report import write
 from groundstate.store import RunDir
 from groundstate.study import assess_tuned, report_facts
 from groundstate.study.assess import Assessment as Study
+from groundstate.study.candidates import chosen_models
 from groundstate.study.facts import confusion, energies, fingerprint
 
 
@@ -147,6 +148,8 @@ def test_stages_are_told_and_timed() -> None:
 def test_settings_are_checked_before_the_work() -> None:
     with pytest.raises(DataError, match="has no target to predict"):
         assess_tuned({"a": [1, 2, 3], "b": [1, 2, 4]})
+    with pytest.raises(Unsupported, match="is one of values by a metric such as r2"):
+        chosen_models("Ridge", "classification")
     with pytest.raises(Unsupported, match="name at least one model"):
         assess_tuned("iris", models=" , ")
     with pytest.raises(DataError, match="between 0 and 1, got 0"):

@@ -138,11 +138,18 @@ def _job(keep_model: bool) -> Callable[..., None]:
             )  # fmt: skip
             return
         if forecast is not None:
-            from groundstate.cli.forecast import forecast as ahead
+            from groundstate.cli import forecast as series
 
-            ahead(
-                table, forecast, out, keep_model=keep_model, model=model, id=groups or "id",
-                time=time or "time", level=level, seed=seed, device=device, ledger=ledger or "auto",
+            series.refuse({
+                "--metric": metric, "--test": test, "--weights": weights, "--edges": edges,
+                "--positive": positive, "--cost-fp": cost_fp, "--cost-fn": cost_fn, "--params": params,
+                "--seeds": seeds, "--bootstrap": bootstrap, "--folds": folds, "--repeats": repeats,
+                "--budget": budget, "--quick": quick, "--thorough": thorough, "--strict": strict,
+                "--without": without, "--workers": workers,
+            })  # fmt: skip
+            series.forecast(
+                table, forecast, out, keep_model=keep_model, model=model, id=groups, time=time,
+                target=target, level=level, seed=seed, device=device, ledger=ledger or "auto",
                 json=json, no_progress=no_progress,
             )  # fmt: skip
             return

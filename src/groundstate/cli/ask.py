@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Iterator
 from inspect import signature
 from itertools import chain
@@ -22,7 +23,8 @@ from groundstate.cli.loading import (
     without_distribution,
 )
 from groundstate.cli.screen import Screen
-from groundstate.data import read
+from groundstate.data import read, written
+from groundstate.data.messages import count
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.models.tables.table import TablePredictor
@@ -98,7 +100,7 @@ def infer(
             raise Unsupported(
                 "a synthetic table fills gaps: use --free x with --mode min or sample"
             )
-        gaps = {"x": read(table)}
+        gaps = {"x": written(table)}
         drawn = loaded.infer(gaps, "x", mode, n=n, T=temperature, random_state=seed)
         return screen.frame(drawn, out)
     estimator = inner(loaded)
@@ -124,16 +126,25 @@ def _observed(model: Any, source: str, free: str, target: str) -> dict[str, Any]
     """What the table holds; where x is free, its cells too, and only the empty ones are inferred."""
     if free != "x":
         return {"x": rows_for(model, source)}
-    table, known = read(source), {}
-    if "y" in inner(model).energy_.spaces and target in table.columns:
-        table = table.with_target(target)
-        known = {"y": table.y}
     if not isinstance(model, TablePredictor):
+        table, known = read(source), {}
+        if "y" in inner(model).energy_.spaces and target in table.columns:
+            table = table.with_target(target)
+            known = {"y": table.y}
         return {**known, "x": table.features.matrix() if known else table.matrix()}
-    absent = [name for name in model.feature_names_in_ if name not in table.columns]
-    empty = [pl.lit(None).alias(name) for name in absent]
-    frame = table.frame.with_columns(empty).select(model.feature_names_in_.tolist())
-    return {**known, "x": read(frame, schema=model.preparation_.schema_)}
+    table = written(source).table(schema=model.schema_.with_target(None), gaps=True)
+    rows = table.select(model.preparation_.schema_.names)
+    if "y" not in inner(model).energy_.spaces or target not in table.columns:
+        return {"x": rows}
+    open_y = table.frame[target].null_count()
+    if not open_y:
+        return {"x": rows, "y": table.with_target(target).y}
+    if open_y < table.n_rows:
+        sys.stderr.write(
+            f"note: {target!r} is empty in {count(open_y, 'row')} and is left open in all of them; "
+            "split the table to use it where it is known\n"
+        )
+    return {"x": rows}
 
 
 def _answers(found: Any, name: str, mode: str) -> pl.DataFrame:

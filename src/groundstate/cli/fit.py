@@ -71,6 +71,7 @@ class _Kept:
         self.table, self.out, self.keep_model, self.screen = table, out, keep_model, screen
         self.facts: dict[str, Any] | None = None
         self.last: Any = None
+        self.said = ""
         self.wrote, self.took = time.monotonic(), 0.0
         self.began = time.monotonic() if cli.begun is None else cli.begun
 
@@ -88,8 +89,13 @@ class _Kept:
             self.answer(now, found.stage)
 
     def answer(self, found: Study, stage: str) -> None:
-        after = time.monotonic() - self.began
-        self.screen.show(f"{stage}, after {after:.0f} s: {found.facts['verdict'][0]}")
+        after, verdict = time.monotonic() - self.began, found.facts["verdict"][0]
+        if stage == TUNED and found.facts["tuning"] is None:  # the model chosen, and nothing more
+            stage = CANDIDATES
+            if verdict == self.said:
+                return
+        self.said = verdict
+        self.screen.show(f"{stage}, after {after:.0f} s: {verdict}")
 
     def write(self, found: Study | RowStudy) -> None:
         """Write the folder, which a reader always finds whole."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from groundstate.cli.answers import forecast_lines
 from groundstate.cli.screen import Screen
+from groundstate.errors import DataError
 from groundstate.report.forecast import forecast_page
 from groundstate.store import RunDir
 from groundstate.study.forecast import study_forecast
+
+
+def refuse(options: Mapping[str, Any]) -> None:
+    """Refuse options that a forecast has no use for."""
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if given:
+        raise DataError(f"--forecast has no use for {', '.join(given)}; leave it out")
 
 
 def forecast(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from groundstate.cli.loading import inner, load_model, named
 from groundstate.cli.screen import Screen
 from groundstate.compute.random import Key
-from groundstate.data import Table, read
+from groundstate.data import Schema, Table, written
 from groundstate.data.messages import count, listing
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate.explain.drift import drift
@@ -79,12 +80,16 @@ def labelled(model: Any, source: str, target: str | None) -> Table:
     """The rows of a table with the truth, read as the model read its own."""
     if not isinstance(model, TablePredictor):
         raise DataError(f"a file of {named(model)} alone knows no columns; save what fit makes")
-    name = target or model.target_
-    table = read(source, schema=model.schema_)
+    name, cells, schema = target or model.target_, written(source), model.schema_
+    if name not in schema and model.target_ in schema:  # the truth under a name of its own
+        truth = replace(schema[model.target_], name=name)
+        rest = (column for column in schema if column.name != model.target_)
+        schema = Schema((*rest, truth))
+    table = cells.table(schema=schema.with_target(name if name in schema else None))
     if name not in table.columns:
         raise DataError(
             f"{source!r} has no column {name!r} with the truth; its columns are "
-            f"{listing(table.columns)}, and --target names another"
+            f"{listing(cells.frame.columns)}, and --target names another"
         )
     return table.with_target(name)
 
@@ -188,7 +193,7 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
         base = facts["constant"].get(name)
         grid.add_row(label(name), show(row["value"], name), show_range(row["lo"], row["hi"], name),
                      "" if base is None else show(base, name))  # fmt: skip
-    lines = [f"{facts['rows']:,} rows with the truth in {facts['target']!r}", "", grid, ""]
+    lines = [f"{count(facts['rows'], 'row')} with the truth in {facts['target']!r}", "", grid, ""]
     cover = facts["coverage"]
     if cover:
         what = "sets of classes" if cover["kind"] == "set" else "intervals"

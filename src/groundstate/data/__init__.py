@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from groundstate.data.images.sets import channel_moments as channel_moments
     from groundstate.data.preparation.preparation import Preparation as Preparation
     from groundstate.data.reader import read as read
+    from groundstate.data.reader import written as written
     from groundstate.data.rows import KINDS as KINDS
     from groundstate.data.rows import Taken as Taken
     from groundstate.data.rows import rows_of as rows_of
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from groundstate.data.tables.schema import Task as Task
     from groundstate.data.tables.sparse import SparseTable as SparseTable
     from groundstate.data.tables.table import Table as Table
+    from groundstate.data.tables.written import Written as Written
     from groundstate.data.text.conll import read_conll as read_conll
     from groundstate.data.text.files import read_texts as read_texts
     from groundstate.data.text.pairs import read_pairs as read_pairs

@@ -12,7 +12,6 @@ import polars as pl
 
 from groundstate.data.builtin.load import available, is_builtin, load
 from groundstate.data.tables.binary import read_binary
-from groundstate.data.tables.build import build
 from groundstate.data.tables.delimited import find_layout, parse, tidy
 from groundstate.data.tables.files import content, format_of, is_json, resolve
 from groundstate.data.tables.frames import column_of, from_memory
@@ -24,6 +23,7 @@ from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.sniff import to_utf8
 from groundstate.data.tables.sparse import SparseTable, is_sparse
 from groundstate.data.tables.table import Table
+from groundstate.data.tables.written import Written
 from groundstate.errors import DataError
 
 
@@ -73,33 +73,47 @@ def read(
     size    numeric   Int64         2        1
     zip     category  Int64         2        0  8001, 8002
     """
-    if header not in (True, False, "auto"):
-        raise DataError(f"header must be True, False or 'auto', got {header!r}")
     if not isinstance(schema, (Schema, Mapping, type(None))):
         raise DataError(f"schema must map column names to kinds, got {type(schema).__name__}")
+    found = written(source, header=header, separator=separator, missing=missing, encoding=encoding)
+    return found.table(target, schema)
+
+
+def written(
+    source: Any,
+    *,
+    header: bool | str = "auto",
+    separator: str = "auto",
+    missing: Iterable[str] = MISSING,
+    encoding: str = "auto",
+) -> Written:
+    """Read the cells of a source and decide nothing about its columns yet; see `read`.
+
+    Examples
+    --------
+    >>> new = written({"size": ["1", ""]})
+    >>> new.frame["size"].to_list(), new.table().values("size").tolist()
+    (['1', ''], [1.0, nan])
+    """
+    if header not in (True, False, "auto"):
+        raise DataError(f"header must be True, False or 'auto', got {header!r}")
+    if isinstance(source, Written):
+        return source
+    markers = ("", *missing)
     if isinstance(source, Table):
-        if target is None and schema is None:
-            return source
-        target = source.target if target is None and isinstance(schema, Mapping) else target
-        source = source.frame
+        return Written(source.frame, "table", missing=markers, known=source)
     if isinstance(source, SparseTable):
         raise DataError("a SparseTable is already numbers; use its matrix and y directly")
     if is_sparse(source) or (isinstance(source, tuple) and any(map(is_sparse, source))):
         raise DataError(
             "a sparse matrix stays sparse: wrap it in data.SparseTable(matrix, y) instead"
         )
-    markers = ("", *missing)
     with guarded() as attempt:
         frame, name, notes, used = _frame(source, header, separator, markers, encoding)
         if isinstance(frame, Table):
-            return (
-                frame
-                if target is None and schema is None
-                else read(frame, target=target, schema=schema)
-            )
-        if isinstance(source, tuple) and target is None and "target" in frame.columns:
-            target = "target"
-        return build(frame, name, notes, target, schema, markers, used)
+            return Written(frame.frame, name, missing=markers, known=frame)
+        pair = isinstance(source, tuple) and "target" in frame.columns
+        return Written(frame, name, tuple(notes), used, markers, "target" if pair else None)
     raise DataError(f"the table cannot be read: {attempt.problem}")
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from groundstate.compute.display import Displayed
 from groundstate.report.style import RC, VARIABLES
@@ -48,7 +49,8 @@ def inline_svg(
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({**RC, "svg.hashsalt": f"groundstate {name}"}):
+    with matplotlib.rc_context({**RC, "svg.hashsalt": f"groundstate {name}"}), catch_warnings():
+        filterwarnings("ignore", message="Glyph .* missing from font")  # the browser has its own
         width = size[0] if wide else min(size[0], WIDTH)
         figure = Figure(figsize=(width, size[1]), layout="constrained")
         draw(figure)

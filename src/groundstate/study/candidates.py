@@ -114,6 +114,8 @@ def chosen_models(
                 reason = f"{name} takes {row.rows} rows and this is a table"
             elif row.role == ROLES[task]:
                 reason = f"{name} needs counts or codes, and prepared columns are centred numbers"
+            elif (row.role, task) == ("regressor", "classification"):
+                reason += " (a target of whole numbers is one of values by a metric such as r2)"
             raise Unsupported(f"{reason}; choose among {', '.join(fitting)}")
         found[name] = placed(_made(fitting[name].obj, listed), device)
     return {**found, DUMMY: dummy(task)}

@@ -10,7 +10,10 @@ import numpy as np
 import torch
 
 from groundstate.compute.rows import Ragged
+from groundstate.data import read
 from groundstate.data.sequences.long import LongTable, read_long
+from groundstate.data.sequences.roles import roles_of
+from groundstate.data.tables.schema import unknown_column
 from groundstate.errors import DataError
 from groundstate.evaluate.audit.ledger import rows_id
 from groundstate.models.sequences.auto_regressor import AutoRegressor
@@ -71,8 +74,9 @@ class ForecastStudy:
 
 
 def study_forecast(
-    source: Any, steps: int, *, model: str = "auto", id: str = "id", time: str = "time",
-    level: float = 0.9, seed: int = 0, device: Any = None, ledger: str | Path | None = "auto",
+    source: Any, steps: int, *, model: str = "auto", id: str | None = None, time: str | None = None,
+    target: str | None = None, level: float = 0.9, seed: int = 0, device: Any = None,
+    ledger: str | Path | None = "auto",
 ) -> ForecastStudy:  # fmt: skip
     """Compare forecasters on the items before the end, look at the end once, and go on behind it.
 
@@ -81,7 +85,9 @@ def study_forecast(
     source : long table: columns id (for several series), time and values; see ``data.read_long``
     steps : items ahead
     model : "auto", or a name: AutoRegressor (of one column) or Forecaster
-    id, time : names of these columns
+    id, time : names of these columns; by default columns called so, else the one of dates and one of words
+        that tells items of the same time apart
+    target : the column to forecast, from itself alone; None takes all others
     level : probability of the bands
     seed, device : of the networks
     ledger : where looks at the end of the series are counted; "auto" is beside a file
@@ -93,7 +99,13 @@ def study_forecast(
     >>> found.chosen, found.error < found.naive, found.made.mean.shape
     ('AutoRegressor', True, (1, 6, 1))
     """
-    table = read_long(source, id=id, time=time, target=None)
+    given = read(source)
+    id, time = roles_of(given, id, time)
+    if target is not None and target not in given.columns:
+        raise DataError(unknown_column(target, given.columns))
+    table = read_long(
+        given, id=id, time=time, target=None, features=None if target is None else [target]
+    )
     rows, shortest = table.rows, int(table.rows.lengths.min())
     if shortest < 4 * steps + 4:
         raise DataError(

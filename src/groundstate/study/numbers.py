@@ -83,6 +83,8 @@ def show(value: float | None, metric: str = "") -> str:
     ('92.1%', '59.7', '–', '0.500')
     >>> show(-0.0007), show(3e-20, "p"), show(0.04, "p")
     ('−0.0007', 'below 0.001', '0.040')
+    >>> show(7e-05, "r2"), show(-0.0004, "r2")
+    ('0.000', '0.000')
     >>> show(2803.5), show(123456.7, "rmse"), show(-9e-16, "r2"), show(-0.0002, "accuracy")
     ('2,804', '123,457', '0.000', '0.0%')
     """
@@ -101,8 +103,8 @@ def show(value: float | None, metric: str = "") -> str:
 def _digits(value: float, metric: str) -> str:
     if is_share(metric):
         return f"{value:.1%}"
-    if value == 0 or 0.001 <= abs(value) < 10:
-        return f"{value:.3f}"
+    if value == 0 or 0.001 <= abs(value) < 10 or (metric == "r2" and abs(value) < 10):
+        return f"{value:.3f}"  # of an R² further digits say nothing
     if abs(value) < 0.001:
         return f"{value:.1g}"
     if abs(value) >= 1e9:

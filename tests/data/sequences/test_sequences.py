@@ -57,7 +57,7 @@ def test_long_tables_that_cannot_be_are_refused() -> None:
         read_long({"id": ["a", "a"], "time": [1, 1], "v": [1.0, 2.0]})
     with pytest.raises(DataError, match="has the targets 0 and 1"):
         read_long({"id": ["a", "a"], "v": [1.0, 2.0], "target": [0, 1]})
-    with pytest.raises(DataError, match="'v' holds String"):
+    with pytest.raises(DataError, match="'v' holds words"):
         read_long({"id": ["a", "b"], "v": ["x", "y"]})
     with pytest.raises(DataError, match="no column 'w'"):
         read_long({"id": ["a", "b"], "v": [1.0, 2.0]}, features=["w"])

@@ -115,3 +115,17 @@ def test_serious_comes_first() -> None:
 
 def test_the_table_decides_the_target() -> None:
     assert "one_class" not in codes({"y": ["same"] * N}, target=None)
+
+
+def test_labels_that_differ_in_spelling_only_are_named() -> None:
+    labels = np.where(NOISE > 0, "yes", "no")
+    labels[::9] = np.char.upper(labels[::9])
+    shades = np.array(["red", "Red ", "blue"])[np.arange(N) % 3]
+    found = [
+        f
+        for f in audit({"noise": NOISE, "shade": shades, "y": labels}, "y")
+        if f.code == "spelling"
+    ]
+    assert [f.columns for f in found] == [("shade",), ("y",)]
+    assert "'NO', 'no'; 'YES', 'yes'; write them alike" in found[1].sentence
+    assert not any(f.code == "spelling" for f in audit({"noise": NOISE, "y": Y.astype(str)}, "y"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,3 +137,20 @@ def test_profiles_of_classes() -> None:
     assert strongest.relation.p_corrected < 1e-20
     empty = column_profiles({"a": [None, None, None], "b": [1, 1, 1], "c": ["x", "y", "z"]})
     assert [p.missing for p in empty] == [3, 0, 0]
+
+
+def test_a_table_beside_itself_is_a_toss_up() -> None:
+    rng = np.random.default_rng(0)
+    rows = {"a": rng.normal(size=200), "b": rng.normal(size=200)}
+    found = drift(rows, rows)
+    assert found.auc is not None and found.auc.estimate == pytest.approx(0.5, abs=0.02)
+    assert found.auc.low <= 0.5 <= found.auc.high and not found.drifted
+
+
+def test_few_rows_are_read_as_the_first_table(tmp_path: Path) -> None:
+    days = [f"{month:02d}/{day:02d}/2020" for month in range(1, 13) for day in (3, 14, 25)]
+    (tmp_path / "a.csv").write_text("day\n" + "\n".join(days) + "\n")
+    (tmp_path / "b.csv").write_text("day\n" + "\n".join(d for d in days if "/03/" in d) + "\n")
+    found = drift(str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+    # read on its own, every day of b would be one of the first twelve of March
+    assert found.columns[0].distance is not None and found.columns[0].distance < 0.1

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from groundstate.compute.rows import Ragged
+from groundstate.data.messages import count
 from groundstate.errors import DataError
 
 if TYPE_CHECKING:
@@ -89,9 +90,16 @@ def read_long(
         raise DataError(f"no column is left for the items; there are {', '.join(known)}")
     foreign = [n for n in names if not frame[n].dtype.is_numeric()]
     if foreign:
+        what = "dates" if frame[foreign[0]].dtype.is_temporal() else "words"
         raise DataError(
-            f"column {foreign[0]!r} holds {frame[foreign[0]].dtype}, items are numbers; encode or drop "
-            f"it, or name the columns of id, time, target and features"
+            f"column {foreign[0]!r} holds {what} and items are numbers; encode or drop it, or name the "
+            "columns of id, time, target and features"
+        )
+    gaps = [n for n in names if frame[n].null_count()]
+    if gaps:
+        raise DataError(
+            f"column {gaps[0]!r} has {count(frame[gaps[0]].null_count(), 'item')} without a value; fill "
+            "them (groundstate impute) or leave these lines out"
         )
     order, number, ids = _ordered(frame, id, time)
     frame = frame[order]

@@ -8,12 +8,13 @@ import polars as pl
 
 from groundstate.data.messages import listing
 from groundstate.data.tables.cells import written_lists
-from groundstate.data.tables.kinds import blank, infer
-from groundstate.data.tables.match import check_alike, renamed, respelled
-from groundstate.data.tables.schema import Schema
+from groundstate.data.tables.kinds import FORM_WORDS, blank, infer
+from groundstate.data.tables.match import BY_SPELLING, check_alike, renamed, respelled
+from groundstate.data.tables.numbers import number_form
+from groundstate.data.tables.schema import Column, Schema
 from groundstate.data.tables.table import Table
 from groundstate.data.tables.target import choose_target
-from groundstate.data.tables.values import convert
+from groundstate.data.tables.values import canonical, convert
 from groundstate.errors import DataError
 
 
@@ -25,6 +26,8 @@ def build(
     schema: Schema | Mapping[str, str] | None,
     missing: tuple[str, ...],
     separator: str = ",",
+    *,
+    gaps: bool = False,
 ) -> Table:
     """A validated table from raw columns."""
     if frame.width == 0:
@@ -33,7 +36,7 @@ def build(
         raise DataError(f"{name!r} is empty: it has {listing(frame.columns)} but no row")
     frame = written_lists(frame)
     if isinstance(schema, Schema):
-        table = conform(frame, name, notes, schema, missing)
+        table = conform(frame, name, notes, schema, missing, separator, gaps=gaps)
         chosen = target if target is not None else schema.target
         if chosen is None or (chosen == schema.target and chosen not in table.schema):
             return table
@@ -51,9 +54,15 @@ def conform(
     notes: Iterable[str],
     schema: Schema,
     missing: tuple[str, ...],
+    separator: str = ",",
+    *,
+    gaps: bool = False,
 ) -> Table:
-    """A table, no target chosen, with the columns of a known schema; its target may be absent."""
-    frame, renaming = renamed(frame, schema, name)
+    """A table, no target chosen, with the columns of a known schema; its target may be absent.
+
+    With gaps any column may be, and is empty.
+    """
+    frame, renaming = renamed(frame, schema, name, gaps=gaps)
     found_notes = [*notes, *renaming]
     extra = [c for c in frame.columns if c not in schema]
     if extra:
@@ -63,6 +72,8 @@ def conform(
     columns = {}
     for raw in marked.iter_columns():
         values, lost = convert(raw, schema[raw.name])
+        if lost:
+            values, lost = _otherwise(raw, schema[raw.name], separator) or (values, lost)
         values, matched = respelled(values, schema[raw.name])
         columns[raw.name] = values
         found_notes.extend([*lost, *matched])
@@ -73,3 +84,18 @@ def conform(
         tuple(found_notes),
         name,
     )
+
+
+def _otherwise(
+    raw: pl.Series, column: Column, separator: str
+) -> tuple[pl.Series, list[str]] | None:
+    """Numbers that are only written otherwise than those of the schema, where all of them read so."""
+    marks = ("", "comma", "points", "thousands")
+    if raw.dtype != pl.String or column.kind != "numeric" or column.form not in marks:
+        return None
+    found = number_form(raw, separator)
+    if found is None or found[0] not in marks or found[1].null_count() > raw.null_count():
+        return None
+    words = FORM_WORDS.get(found[0], "written with a decimal point")
+    note = f"column {raw.name!r} {BY_SPELLING}: its numbers are {words}"
+    return canonical(found[1])[0].rename(raw.name), [note]

@@ -13,6 +13,7 @@ from groundstate.data.messages import count, listing
 from groundstate.data.reader import read
 from groundstate.data.tables.kinds import names_an_id
 from groundstate.data.tables.leaks import single_column_scores
+from groundstate.data.tables.match import plain_label
 from groundstate.data.tables.schema import Column
 from groundstate.data.tables.table import Table
 
@@ -103,6 +104,8 @@ def _columns(table: Table) -> Iterator[Finding]:
                 (column.name,),
             )
         yield from _one_column(table, column)
+    for column in table.schema:
+        yield from _spellings(column)
     constant = table.schema.of_kind("constant")
     empty = tuple(name for name in constant if table.frame[name].null_count() == n)
     if empty:
@@ -197,6 +200,24 @@ def _one_column(table: Table, column: Column) -> Iterator[Finding]:
             f"if it means missing, pass missing=(..., '{value:g}')",
             value,
             name,
+        )
+
+
+def _spellings(column: Column) -> Iterator[Finding]:
+    """Labels that are one by all appearance; the target's would be classes of their own."""
+    written: dict[str, list[str]] = {}
+    for label in column.categories:
+        written.setdefault(plain_label(label), []).append(label)
+    alike = [group for plain, group in written.items() if plain and len(group) > 1]
+    if alike:
+        pairs = "; ".join(listing(group, limit=4) for group in alike[:4])
+        yield Finding(
+            "spelling",
+            "warning",
+            f"labels of {column.name!r} differ in spelling only and count as different: {pairs}"
+            f"{'; …' if len(alike) > 4 else ''}; write them alike",
+            float(len(alike)),
+            (column.name,),
         )
 
 

@@ -15,7 +15,13 @@ import polars as pl
 from groundstate.data.messages import count, listing
 from groundstate.data.tables.cells import ADDRESSES, address_form, list_form, shared_part
 from groundstate.data.tables.dates import COMPACT, SWAPPED, compact_days, date_form
-from groundstate.data.tables.numbers import number_form, offenders
+from groundstate.data.tables.numbers import (
+    DECIMAL_COMMA,
+    number_form,
+    offenders,
+    parse_numbers,
+    points_between,
+)
 from groundstate.data.tables.schema import KINDS, MAX_LISTED, Column, Kind, unknown_column
 from groundstate.data.tables.units import mixed_units
 from groundstate.data.tables.values import canonical, convert, is_nested, typed_name
@@ -91,9 +97,15 @@ def infer(
         series.append(values)
         columns.append(replace(column, markers=markers))
         notes.extend(further)
+    if separator != "," and any(column.form in DECIMAL_COMMA for column in columns):
+        for i, (s, column) in enumerate(zip(marked.iter_columns(), columns)):
+            plain = column.kind == "numeric" and not column.form and s.dtype == pl.String
+            if plain and s.name not in chosen and points_between(s.drop_nulls().head(1000)):
+                series[i], columns[i] = _grouped(s, series[i], column)
+    for column in columns:
         words = _form_words(column)
-        if words and s.name not in chosen:
-            forms.setdefault(words, []).append(s.name)
+        if words and column.name not in chosen:
+            forms.setdefault(words, []).append(column.name)
     written = [
         f"{'column' if len(names) == 1 else 'columns'} {listing(names)} "
         f"{'is' if len(names) == 1 else 'are'} read as numbers {words}"
@@ -170,6 +182,14 @@ def _column(
     if wanted is None:
         column = _special(values, column)
     return values, column, notes
+
+
+def _grouped(raw: pl.Series, plain: pl.Series, column: Column) -> tuple[pl.Series, Column]:
+    """1.200 beside columns with a decimal comma is 1200, where every value reads so."""
+    values = parse_numbers(raw, "points").rename(raw.name)
+    if values.null_count() > plain.null_count():
+        return plain, column
+    return values, measure(values, replace(column, form="points"))
 
 
 def _compact(days: pl.Series, name: str) -> tuple[pl.Series, Column, list[str]]:
@@ -263,8 +283,9 @@ def _from_words(raw: pl.Series) -> tuple[pl.Series, Column, list[str]]:
     return raw, Column(name, kind, dtype="String"), []
 
 
-_FORM_WORDS = {
+FORM_WORDS = {
     "comma": "written with a decimal comma",
+    "points": "written with points between thousands and a decimal comma",
     "thousands": "written with commas between thousands",
     "percent": "written with a percent sign",
     "currency": "written with a currency sign",
@@ -279,7 +300,7 @@ def _form_words(column: Column) -> str:
         return ""
     if column.form.startswith("unit:"):
         return f"in the unit {column.form[5:]!r}"
-    return _FORM_WORDS.get(column.form, "")
+    return FORM_WORDS.get(column.form, "")
 
 
 def _codes(raw: pl.Series) -> bool:

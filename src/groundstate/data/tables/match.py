@@ -13,7 +13,7 @@ from groundstate.errors import DataError
 
 _NUMBERED = re.compile(r"x\d+")
 _UNUSED = ("id", "constant")
-_BY_SPELLING = "differs in spelling only"
+BY_SPELLING = "differs in spelling only"
 _FEW = 5  # rows, below which values that cannot be read tell nothing about a table
 
 
@@ -35,8 +35,13 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_.\-]+", "", name.casefold())
 
 
-def renamed(frame: pl.DataFrame, schema: Schema, name: str) -> tuple[pl.DataFrame, list[str]]:
-    """Columns under the names of the schema, and what was done; what is missing is a `DataError`."""
+def renamed(
+    frame: pl.DataFrame, schema: Schema, name: str, *, gaps: bool = False
+) -> tuple[pl.DataFrame, list[str]]:
+    """Columns under the names of the schema, and what was done.
+
+    What is missing is a `DataError`; with gaps an empty column, where at least one is there.
+    """
     if _nameless(frame.columns) and _nameless(schema.names):
         frame, notes = _by_place(frame, schema, name)
     else:
@@ -47,6 +52,9 @@ def renamed(frame: pl.DataFrame, schema: Schema, name: str) -> tuple[pl.DataFram
         for c in schema
         if c.name not in frame.columns and c.kind not in _UNUSED and c.name != target
     ]
+    if gaps and any(n in frame.columns for n in schema.names):
+        empty = [n for n in schema.names if n not in frame.columns and n != target]
+        return frame.with_columns(pl.lit(None, pl.String).alias(n) for n in empty), notes
     if not absent:
         return frame, notes
     if _nameless(frame.columns) and not _nameless(schema.names):
@@ -97,9 +105,7 @@ def _by_name(frame: pl.DataFrame, schema: Schema) -> tuple[pl.DataFrame, list[st
         like = written.get(plain_name(n), [])
         if n not in frame.columns and len(like) == 1 and known.count(plain_name(n)) == 1:
             found[like[0]] = n
-    notes = [
-        f"column {old!r} {_BY_SPELLING} and is taken for {new!r}" for old, new in found.items()
-    ]
+    notes = [f"column {old!r} {BY_SPELLING} and is taken for {new!r}" for old, new in found.items()]
     return frame.rename(found), notes
 
 
@@ -126,13 +132,13 @@ def respelled(values: pl.Series, column: Column) -> tuple[pl.Series, list[str]]:
     if not found:
         return values, []
     pairs = ", ".join(f"{old!r} is {new!r}" for old, new in list(found.items())[:4])
-    note = f"what {_BY_SPELLING} among the labels of {column.name!r} is taken as one: {pairs}"
+    note = f"what {BY_SPELLING} among the labels of {column.name!r} is taken as one: {pairs}"
     return values.replace(found), [note + (", …" if len(found) > 4 else "")]
 
 
 def matches(notes: Iterable[str]) -> list[str]:
     """The notes that speak of names and labels matched in spite of their spelling."""
-    return [note for note in notes if _BY_SPELLING in note]
+    return [note for note in notes if BY_SPELLING in note]
 
 
 def check_alike(raw: pl.DataFrame, read: dict[str, pl.Series], schema: Schema, name: str) -> None:

@@ -12,8 +12,12 @@ MAX_OFFENDERS = 5
 MIN_SHARE = 0.95
 """... as long as at least this share of its values parse."""
 
+DECIMAL_COMMA = ("comma", "points", "currency:comma")
+"""Forms whose decimal mark is a comma."""
+
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?$"
+_POINTS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"
 _PERCENT = r"^[+-]?\d*[.,]?\d+\s?%$"
 
 
@@ -23,7 +27,11 @@ def parse_numbers(text: pl.Series, form: str) -> pl.Series:
     >>> parse_numbers(pl.Series(["1.234,5", "7"]), "comma").to_list()
     [1234.5, 7.0]
     """
-    if form == "comma":
+    if form == "points":
+        grouped = text.str.contains(r"^[+-]?\d{1,3}(\.\d{3})*(,\d+)?$|^[+-]?\d+(,\d+)?$")
+        bare = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        text = bare.set(~grouped.fill_null(True), None)
+    elif form == "comma":
         # a dot is a thousands mark only where a decimal comma follows
         dotted = text.str.contains(_COMMA)
         bare = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
@@ -39,6 +47,22 @@ def parse_numbers(text: pl.Series, form: str) -> pl.Series:
     elif form.startswith("unit:"):
         return units.parse_units(text, form)
     return text.cast(pl.Float64, strict=False)
+
+
+def write_numbers(values: pl.Series, form: str) -> pl.Series:
+    """Numbers in a form that `parse_numbers` reads back, whole ones without a point.
+
+    >>> write_numbers(pl.Series([2.0, 1.5]), "comma").to_list()
+    ['2', '1,5']
+    >>> write_numbers(pl.Series([0.5]), "unit:kg").to_list()
+    ['0.5 kg']
+    """
+    text = values.cast(pl.String)
+    if values.dtype.is_float():
+        text = text.str.replace(r"\.0$", "")
+    if form in DECIMAL_COMMA:
+        text = text.str.replace(".", ",", literal=True)
+    return text + {"percent": "%"}.get(form, f" {form[5:]}" if form.startswith("unit:") else "")
 
 
 def number_form(text: pl.Series, separator: str) -> tuple[str, pl.Series] | None:
@@ -64,17 +88,31 @@ def _candidates(filled: pl.Series, separator: str) -> list[str]:
     sample = filled.head(1000)
     forms = []
     comma = bool(sample.str.contains(_COMMA).any())
+    points = comma and points_between(sample)
     grouped = sample.filter(sample.str.contains(",", literal=True))
     thousands = len(grouped) > 0 and bool(grouped.str.contains(_THOUSANDS).all())
     if separator == ";":
+        forms += ["points"] if points else []
         forms += ["comma"] if comma else []
         forms += ["thousands"] if thousands else []
     else:
         forms += ["thousands"] if thousands else []
+        forms += ["points"] if points and separator != "," else []
         forms += ["comma"] if comma and separator != "," else []
     forms += ["percent"] if sample.str.contains(_PERCENT).any() else []
     further = (units.currency_form, units.magnitude_form, units.unit_form)
     return forms + [form for find in further if (form := find(sample)) is not None]
+
+
+def points_between(text: pl.Series) -> bool:
+    """Whether points can only stand between thousands, where a comma is the decimal mark.
+
+    >>> points_between(pl.Series(["1.200", "950"])), points_between(pl.Series(["1.200", "9.5"]))
+    (True, False)
+    """
+    whole = text.str.replace(r",\d+$", "")
+    dotted = whole.filter(whole.str.contains(".", literal=True))
+    return len(dotted) > 0 and bool(dotted.str.contains(_POINTS).all())
 
 
 def offenders(text: pl.Series, parsed: pl.Series) -> list[str] | None:

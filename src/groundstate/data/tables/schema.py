@@ -46,7 +46,7 @@ class Column:
     markers
         Spellings that were found in the column and read as missing.
     form
-        How values are written: ``""`` plain, ``"comma"``, ``"thousands"``, ``"percent"``,
+        How values are written: ``""`` plain, ``"comma"``, ``"points"``, ``"thousands"``, ``"percent"``,
         ``"currency"``, ``"magnitude"`` or ``"unit:kg"`` for numbers; the ``strptime`` form of a
         date; ``"email"``, ``"url"`` or ``"ip"`` for labels that are a part of an address; what
         parts the items of a list.

@@ -21,7 +21,7 @@ from groundstate.data.tables.findings import Finding
 from groundstate.data.tables.findings import audit as audit_table
 from groundstate.errors import DataError
 from groundstate.evaluate.audit.determined import determined
-from groundstate.evaluate.explain.drift import two_sample_auc
+from groundstate.evaluate.explain.two_sample import two_sample_auc
 from groundstate.evaluate.frames import frame_of, numeric_columns
 from groundstate.evaluate.rows import columns, n_rows, sides
 

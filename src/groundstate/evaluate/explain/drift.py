@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import scipy.stats
-from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
-from groundstate.data import Table, read
+from groundstate.data import Table, read, written
 from groundstate.data.messages import listing
 from groundstate.errors import DataError
+from groundstate.evaluate.explain.two_sample import two_sample_auc
 from groundstate.evaluate.rows import Floats
-from groundstate.evaluate.splits.folds import folds
-from groundstate.math.stats.delong import auc_interval
 from groundstate.math.stats.interval import Interval
 from groundstate.math.stats.multiple import adjust_pvalues
 
@@ -225,40 +223,6 @@ def drift(
     )
 
 
-def two_sample_auc(
-    values: Floats, side: NDArray[np.intp], key: Key, level: float = 0.95
-) -> Interval:
-    """AUC of boosted trees that tell side 0 from side 1 on rows they did not learn from."""
-    from sklearn.base import clone
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    seed = int(key.fold("folds").words(1)[0] % (2**31 - 1))
-    model = HistGradientBoostingClassifier(
-        max_iter=25, max_leaf_nodes=8, early_stopping=False, random_state=seed
-    )
-    p = np.empty(len(values))
-    # equal rows of a side are draws of their own: kept together they would hide their share
-    alone = np.column_stack([values, _occurrence(np.column_stack([values, side]))])
-    for part in folds(alone, side, k=3, key=key.fold("folds"), stratify=True):
-        fitted = clone(model).fit(values[part.train_rows], side[part.train_rows])
-        p[part.test_rows] = fitted.predict_proba(values[part.test_rows])[:, 1]
-    return auc_interval(side, p, level)
-
-
-def _occurrence(rows: Floats) -> Floats:
-    """Which of its copies a row is, counted from zero.
-
-    >>> _occurrence(np.array([[1.0], [2.0], [1.0]])).tolist()
-    [0.0, 0.0, 1.0]
-    """
-    _, of = np.unique(rows, axis=0, return_inverse=True)
-    order = np.argsort(of.ravel(), kind="stable")
-    ranked = of.ravel()[order]
-    found = np.empty(len(rows))
-    found[order] = np.arange(len(rows)) - np.searchsorted(ranked, ranked)
-    return found
-
-
 def _like(first: Table, b: Any) -> Table:
     """The second table, its columns read as those of the first."""
     if isinstance(b, Table):
@@ -266,16 +230,17 @@ def _like(first: Table, b: Any) -> Table:
         if all(b.schema[c.name].kind == c.kind for c in known):
             return b
         b = b.frame
-    loose = read(b)
-    shared = [n for n in first.columns if n in loose.columns]
+    cells = written(b)
+    shared = [n for n in first.columns if n in cells.frame.columns]
     if not shared:
-        return loose
-    own = read(loose.frame.select(shared), schema=first.schema.select(shared))
-    rest = [n for n in loose.columns if n not in shared]
+        return cells.table()
+    own = cells.select(shared).table(schema=first.schema.select(shared).with_target(None))
+    rest = [n for n in cells.frame.columns if n not in shared]
     if not rest:
         return own
-    frame = pl.concat([own.frame, loose.frame.select(rest)], how="horizontal")
-    schema = replace(own.schema, columns=(*own.schema, *(loose.schema[n] for n in rest)))
+    more = cells.select(rest).table()
+    frame = pl.concat([own.frame, more.frame], how="horizontal")
+    schema = replace(own.schema, columns=(*own.schema, *more.schema))
     return Table(frame, schema)
 
 

@@ -16,8 +16,8 @@ from groundstate.data.preparation.levels import Category, Ordinal, TargetMean
 _DAY = 86_400e6  # microseconds
 
 
-def restored(preparation: Preparation, X: NDArray[Any]) -> pl.DataFrame:
-    """The columns whose prepared form is nearest to ``X`` (n, d).
+def restored(preparation: Preparation, X: NDArray[Any], *, present: bool = False) -> pl.DataFrame:
+    """The columns whose prepared form is nearest to ``X`` (n, d); of cells that are present none is missing.
 
     Numbers and dates are un-standardised, whole numbers rounded, a category is its largest column.
     Hashed text cannot be read back and is left out.
@@ -39,8 +39,9 @@ def restored(preparation: Preparation, X: NDArray[Any]) -> pl.DataFrame:
             out.append(pl.Series(name, _numbers(encoder, block, whole), nan_to_null=True))
         elif isinstance(encoder, Category):
             levels: list[str | None] = [*encoder.levels, *(["other"] if encoder.other else [])]
-            levels += [None] if encoder.missing else []
-            out.append(pl.Series(name, [levels[i] for i in block.argmax(1)], dtype=pl.String))
+            levels += [None] if encoder.missing and not present else []
+            nearest = block[:, : len(levels)].argmax(1)
+            out.append(pl.Series(name, [levels[i] for i in nearest], dtype=pl.String))
         elif isinstance(encoder, (Ordinal, TargetMean)):
             out.append(pl.Series(name, _nearest(encoder, block), dtype=pl.String))
         elif isinstance(encoder, Date) and "elapsed" in encoder.parts:

@@ -347,9 +347,9 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         if mode == "marginal":
             return found + self._energy_shift("y" in values, T)
         out = {k: self._answer(v, found[v]) for k, v in zip(names, asked)}
-        if rows is not None:
+        if rows is not None:  # what is asked for there has a value, which nobody knows
             own = names[asked.index("x")]
-            out[own] = kept(rows, out[own])
+            out[own] = kept(rows, self._columns(found["x"], present=True))
         return out[free] if isinstance(free, str) else out
 
     @available_if(_has("sample"))
@@ -388,7 +388,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
             return self._columns(values)
         return self._back(values) if variable == "y" else values
 
-    def _columns(self, x: Any) -> pl.DataFrame:
+    def _columns(self, x: Any, *, present: bool = False) -> pl.DataFrame:
         energy = getattr(self.estimator_, "energy_", None)
         if energy is not None and not isinstance(energy.spaces["x"], Real):
             raise Unsupported(
@@ -396,4 +396,4 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
                 "columns of the table cannot be read back; use a model of real numbers"
             )
         rows = np.asarray(x)
-        return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]))
+        return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]), present=present)

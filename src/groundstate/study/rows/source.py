@@ -97,7 +97,16 @@ def read_source(source: str | Path, target: str | None = None, edges: Any = None
     tables of nodes and edges."""
     if edges is not None:
         return _nodes(Path(source), Path(edges), target)
-    root = Path(source)
+    found = _folder(Path(source))
+    if target not in (None, found.target):
+        raise DataError(
+            f"{str(source)!r} is a folder, which says itself what is predicted, the {found.target}; leave "
+            f"--target {target} out"
+        )
+    return found
+
+
+def _folder(root: Path) -> RowSource:
     if list(root.glob("*_A.txt")):
         return _graphs(root)
     if is_mask_folder(root):

@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from groundstate.compute.random import Key
-from groundstate.data import read
+from groundstate.data import read, written
 from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError, Unsupported
@@ -272,11 +272,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
 
     def _read(self, X: Any) -> Table:
         """A table with the columns that were learned, absent ones empty."""
-        frame = (X if isinstance(X, Table) else read(X)).frame
-        gone = [
-            pl.lit(None).alias(name) for name in self.schema_.names if name not in frame.columns
-        ]
-        return read(frame.with_columns(gone).select(self.schema_.names), schema=self.schema_)
+        return written(X).table(schema=self.schema_.with_target(None), gaps=True)
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one file (JSON and safetensors, atomically)."""
