@@ -23,6 +23,7 @@ from groundstate.compute.foreign.sklearn import (
 from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.errors import DataError
 from groundstate.models.arrays import unwrap
+from groundstate.models.entries import no_label_missing, no_numbers, target_numbers, unique_names
 
 TAKES_MISSING = {
     "classifier": "HistGradientBoostingClassifier or GaussianNB",
@@ -79,13 +80,22 @@ def validate_data(
 
     Raises
     ------
-    DataError : NaN where the model has no use for it, or infinity
+    DataError : NaN where the model has no use for it, infinity, or entries that are no numbers
     """
+    kind = estimator.__sklearn_tags__().estimator_type
+    if hasattr(X, "columns"):
+        unique_names(X)
+    if kind == "regressor":
+        y = target_numbers(estimator, y)
+    elif kind == "classifier":
+        no_label_missing(y)
     try:
         with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
             return scikit_learn_checks(estimator, X, y, **settings)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         message = str(error)
+        if sentence := no_numbers(estimator, X):
+            raise DataError(sentence) from None
         name = "y" if message.startswith("Input y contains") else "X"
         if not message.startswith((f"Input {name} contains", "Input contains NaN")):
             raise
@@ -152,6 +162,9 @@ def _where(values: Any, missing: bool, dtype: Any) -> str:
 def _bad(values: Any, missing: bool, dtype: Any) -> tuple[NDArray[np.intp], int]:
     """Indices of the bad entries ``(m, ndim)`` in the order of rows, and the number of entries."""
     with np.errstate(over="ignore"):
+        if missing and hasattr(values, "isna"):  # a frame's own mark for it is no number
+            gone = np.asarray(values.isna())
+            return np.argwhere(gone), gone.size
         if issparse(values):
             kept = values.tocoo()
             wrong = _is(kept.data.astype(dtype), missing)
