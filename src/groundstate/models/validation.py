@@ -82,13 +82,9 @@ def validate_data(
     ------
     DataError : NaN where the model has no use for it, infinity, or entries that are no numbers
     """
-    kind = estimator.__sklearn_tags__().estimator_type
     if hasattr(X, "columns"):
         unique_names(X)
-    if kind == "regressor":
-        y = target_numbers(estimator, y)
-    elif kind == "classifier":
-        no_label_missing(y)
+    y = _target(estimator, y)
     try:
         with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
             return scikit_learn_checks(estimator, X, y, **settings)
@@ -104,6 +100,29 @@ def validate_data(
         asked = settings.get("dtype") if name == "X" else None
         sentence += _where(X if name == "X" else y, missing, asked)
         raise DataError(f"{sentence}; {_advice(estimator, name, missing)}") from None
+
+
+def checked_target(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
+    """Targets of rows that are no table: finite numbers of a regressor, labels of a classifier."""
+    y = _target(estimator, y)
+    for missing in (True, False) if y.dtype.kind == "f" else ():
+        bad = np.argwhere(_is(y, missing))
+        if len(bad):
+            raise DataError(
+                f"Input y contains {'NaN' if missing else 'infinity'} in {len(bad)} of {y.size} "
+                f"entries, first in row {bad[0, 0]}; {_advice(estimator, 'y', missing)}"
+            )
+    return y
+
+
+def _target(estimator: Any, y: Any) -> Any:
+    """Numbers for a regressor, no missing label for a classifier."""
+    kind = estimator.__sklearn_tags__().estimator_type
+    if kind == "regressor":
+        return target_numbers(estimator, y)
+    if kind == "classifier":
+        no_label_missing(y)
+    return y
 
 
 @cache
@@ -131,6 +150,15 @@ def checked_weight(weight: Any, X: Any) -> NDArray[Any]:
     if not checked.sum() > 0:
         raise ValueError("sample_weight must be non-negative with a positive sum")
     return checked
+
+
+def checked_count(n: Any, name: str = "n_samples") -> int:
+    """A whole number of at least one, such as how many rows to draw."""
+    if isinstance(n, bool) or not isinstance(n, Integral):
+        raise ValueError(f"{name} must be a whole number, got {n!r}")
+    if n < 1:
+        raise ValueError(f"{name} must be at least 1, got {n}")
+    return int(n)
 
 
 def _advice(estimator: Any, name: str, missing: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self, cast
 
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
@@ -344,6 +345,7 @@ class VAE(LatentCode, NetworkGenerator):
         By ``n_importance`` draws of the encoder, biased down a little; warns where the weights have so
         heavy a tail (Pareto's k above 0.7) that it cannot be trusted. ``importance`` has the details.
         """
+        check_is_fitted(self, "energy_")
         if self.posterior == "categorical" or self.coding_.is_spread:
             return super().score_samples(X, y)
         report = self.importance(X, y, n_importance)
