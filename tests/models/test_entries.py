@@ -52,7 +52,7 @@ def test_text_dates_and_uneven_rows() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Ridge", "RandomForestRegressor", "KMeans"])
+@pytest.mark.parametrize("name", ["Ridge", "RandomForestRegressor", "KMeans", "KernelDensity"])
 def test_names_that_stand_twice(name: str) -> None:
     model = getattr(groundstate, name)()
     twice = pd.DataFrame(X, columns=["a", "a"])
