@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.energy import Energy
+from groundstate.errors import Unsupported
 from groundstate.infer import marginalise, minimise
 from groundstate.infer import sample as draw
 
@@ -23,7 +24,13 @@ MODES = ("min", "marginal", "sample")
 
 def open_cells(rows: Any) -> tuple[NDArray[Any], Tensor]:
     """Rows with zeros for NaN, and where those were."""
-    x = np.asarray(rows, np.float64)
+    try:
+        x = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise Unsupported(
+            "only arrays of numbers have cells that can be open (NaN); leave x out of free or out of "
+            f"observed, got {type(rows).__name__}"
+        ) from None
     absent = np.isnan(x)
     return np.where(absent, 0.0, x), torch.from_numpy(absent)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
 from torch import Tensor
 
 from groundstate.compute.rows import RowContainer
@@ -34,9 +34,16 @@ class Home:
 
 def unwrap(values: Any) -> tuple[Any, Home]:
     """A torch tensor as NumPy (shared memory on the CPU) and where it came from; others as is."""
-    if isinstance(values, Tensor):
-        return values.detach().cpu().numpy(), Home(values.device)
-    return values, Home()
+    if not isinstance(values, Tensor):
+        return values, Home()
+    rows = values.detach().cpu()
+    if rows.dtype == torch.bfloat16:  # NumPy has no such numbers
+        rows = rows.float()
+    if rows.layout != torch.strided:
+        entries = rows.to_sparse_coo().coalesce()
+        found = (entries.values().numpy(), tuple(entries.indices().numpy()))
+        return coo_array(found, tuple(rows.shape)).tocsr(), Home(values.device)
+    return rows.numpy(), Home(values.device)
 
 
 def tensor(values: Any, device: torch.device) -> Any:

@@ -25,6 +25,7 @@ from groundstate.infer import sample as draw
 from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.resident import class_numbers, targets
+from groundstate.models.validation import checked_count
 
 
 def _is_calibrated(model: Any) -> bool:
@@ -358,7 +359,8 @@ class DensityMixin:
     @available_if(_can_sample)
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw rows from the learned distribution, ``(n_samples, n_features)``."""
+        check_is_fitted(self, "energy_")
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         free = tuple(self.energy_.spaces)
-        draws = draw(self.energy_, free, n=n_samples, generator=generator)
+        draws = draw(self.energy_, free, n=checked_count(n_samples), generator=generator)
         return self._decoded("x", draws["x"][:, 0], Home())

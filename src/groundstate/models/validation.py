@@ -23,6 +23,7 @@ from groundstate.compute.foreign.sklearn import (
 from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.errors import DataError
 from groundstate.models.arrays import unwrap
+from groundstate.models.entries import no_label_missing, no_numbers, target_numbers, unique_names
 
 TAKES_MISSING = {
     "classifier": "HistGradientBoostingClassifier or GaussianNB",
@@ -79,13 +80,18 @@ def validate_data(
 
     Raises
     ------
-    DataError : NaN where the model has no use for it, or infinity
+    DataError : NaN where the model has no use for it, infinity, or entries that are no numbers
     """
+    if hasattr(X, "columns"):
+        unique_names(X)
+    y = _target(estimator, y)
     try:
         with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
             return scikit_learn_checks(estimator, X, y, **settings)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         message = str(error)
+        if sentence := no_numbers(estimator, X):
+            raise DataError(sentence) from None
         name = "y" if message.startswith("Input y contains") else "X"
         if not message.startswith((f"Input {name} contains", "Input contains NaN")):
             raise
@@ -94,6 +100,29 @@ def validate_data(
         asked = settings.get("dtype") if name == "X" else None
         sentence += _where(X if name == "X" else y, missing, asked)
         raise DataError(f"{sentence}; {_advice(estimator, name, missing)}") from None
+
+
+def checked_target(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
+    """Targets of rows that are no table: finite numbers of a regressor, labels of a classifier."""
+    y = _target(estimator, y)
+    for missing in (True, False) if y.dtype.kind == "f" else ():
+        bad = np.argwhere(_is(y, missing))
+        if len(bad):
+            raise DataError(
+                f"Input y contains {'NaN' if missing else 'infinity'} in {len(bad)} of {y.size} "
+                f"entries, first in row {bad[0, 0]}; {_advice(estimator, 'y', missing)}"
+            )
+    return y
+
+
+def _target(estimator: Any, y: Any) -> Any:
+    """Numbers for a regressor, no missing label for a classifier."""
+    kind = estimator.__sklearn_tags__().estimator_type
+    if kind == "regressor":
+        return target_numbers(estimator, y)
+    if kind == "classifier":
+        no_label_missing(y)
+    return y
 
 
 @cache
@@ -121,6 +150,15 @@ def checked_weight(weight: Any, X: Any) -> NDArray[Any]:
     if not checked.sum() > 0:
         raise ValueError("sample_weight must be non-negative with a positive sum")
     return checked
+
+
+def checked_count(n: Any, name: str = "n_samples") -> int:
+    """A whole number of at least one, such as how many rows to draw."""
+    if isinstance(n, bool) or not isinstance(n, Integral):
+        raise ValueError(f"{name} must be a whole number, got {n!r}")
+    if n < 1:
+        raise ValueError(f"{name} must be at least 1, got {n}")
+    return int(n)
 
 
 def _advice(estimator: Any, name: str, missing: bool) -> str:
@@ -152,6 +190,9 @@ def _where(values: Any, missing: bool, dtype: Any) -> str:
 def _bad(values: Any, missing: bool, dtype: Any) -> tuple[NDArray[np.intp], int]:
     """Indices of the bad entries ``(m, ndim)`` in the order of rows, and the number of entries."""
     with np.errstate(over="ignore"):
+        if missing and hasattr(values, "isna"):  # a frame's own mark for it is no number
+            gone = np.asarray(values.isna())
+            return np.argwhere(gone), gone.size
         if issparse(values):
             kept = values.tocoo()
             wrong = _is(kept.data.astype(dtype), missing)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import distributions as D
 
-from groundstate.errors import Unsupported
+from groundstate.errors import ShapeError, Unsupported
 from groundstate.math.divergences import kl
-from groundstate.math.info import Estimate, code_length, cross_entropy, entropy, surprise
+from groundstate.math.info import (
+    Estimate,
+    code_length,
+    cross_entropy,
+    entropy,
+    free_energy,
+    gini,
+    surprise,
+)
 
 Q = torch.tensor([0.2, 0.6, 0.2], dtype=torch.float64)
 POSTERIOR = torch.tensor([0.05, 0.12, 0.01], dtype=torch.float64) / 0.18
@@ -114,3 +124,28 @@ def test_messages() -> None:
         kl(Q, D.Normal(0.0, 1.0))
     with pytest.raises(ValueError, match="negative entries"):
         kl(Q - 0.3, Q)
+
+
+@pytest.mark.parametrize("ask", [kl, cross_entropy], ids=["kl", "cross_entropy"])
+def test_tables_of_different_values(ask: Any) -> None:
+    """A table of one value broadcast, and gave a divergence below zero."""
+    for other in ([1.0], [0.2, 0.3, 0.5]):
+        with pytest.raises(ShapeError, match=f"over the same values, got 2 and {len(other)}"):
+            ask([0.5, 0.5], other)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        ask(torch.ones(2, 3), torch.ones(4, 3))
+
+
+def test_free_energy_of_arrays() -> None:
+    e = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
+    value = float(free_energy(e, 0.5))
+    for given in (e.numpy(), e.tolist(), [1, 2, 4]):
+        assert free_energy(given, 0.5) == pytest.approx(value)
+    assert float(free_energy(e.int(), 0.5)) == pytest.approx(value)
+    assert isinstance(free_energy(e.numpy()[None]), np.ndarray)
+
+
+def test_impurity_of_counts_that_are_none() -> None:
+    for counts in ([-1, 2], [0, 0]):
+        with pytest.raises(ValueError, match="counts are at least 0 and not all 0"):
+            gini(counts)

@@ -194,3 +194,13 @@ def test_tiles_are_the_matrix(scale: Any, dtype: torch.dtype) -> None:
     torch.testing.assert_close(K[:, :300], RBF(scale)(x, x[:300]), rtol=0, atol=tolerance)
     far = RBF(scale)(1e6 * x, 1e6 * x[:300])  # no digits to lose: differences again
     assert bool((far[:300].diagonal() == 1).all())
+
+
+@pytest.mark.parametrize("kernel", [k for k, _ in PEERS], ids=repr)
+def test_a_row_with_a_gap_is_like_no_other(kernel: Kernel) -> None:
+    """Matern and Periodic took a distance of NaN for 0, which made k = 1."""
+    rows = X.copy()
+    rows[2, 1] = np.nan
+    K = kernel(rows, Z)
+    assert np.isnan(K[2]).all()
+    assert np.isfinite(np.delete(K, 2, 0)).all()

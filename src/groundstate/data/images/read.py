@@ -60,6 +60,10 @@ class ImageRows(RowReader):
         rows = as_list(value) or []
         if rows and all(isinstance(v, str | Path) for v in rows):
             return files_of(rows)
+        if not rows:
+            shape = getattr(value, "shape", None)
+            got = type(value).__name__ if shape is None else f"shape {tuple(shape)}"
+            raise DataError(f"got {got}, expected {self.accepts}")
         try:
             stacked = np.stack([np.asarray(v) for v in rows])
         except ValueError as error:

@@ -33,6 +33,12 @@ class TextReader(RowReader):
             return value
         if isinstance(value, str | Path):
             return read_texts(value)
+        shape = tuple(getattr(value, "shape", ()))
+        if len(shape) > 1:
+            raise DataError(
+                f"texts are one column of strings, got {len(shape)} axes of shape {shape}; pass that "
+                "column, such as X['text'] of a frame or X[:, 0] of an array"
+            )
         rows = as_list(value) or []
         wrong = next((i for i, v in enumerate(rows) if not isinstance(v, str)), None)
         if wrong is not None:

@@ -84,7 +84,7 @@ class BayesianNetworkEnergy(Energy):
             for i, above in enumerate(self.parents)
         ]
         starts, rows, at, row = [], [], 0, 0
-        strides = torch.zeros(d, d, dtype=torch.float64)
+        strides = torch.zeros(d, d, dtype=torch.int64)
         for i, shape in enumerate(self.shapes):
             starts.append(at)
             size, k = math.prod(shape), shape[-1]
@@ -96,7 +96,7 @@ class BayesianNetworkEnergy(Energy):
         self.logits = nn.Parameter(torch.zeros(at))
         self.register_buffer("row", torch.cat(rows) if rows else torch.zeros(0), persistent=False)
         self.register_buffer("strides", strides, persistent=False)
-        self.register_buffer("first", torch.tensor(starts, dtype=torch.float64), persistent=False)
+        self.register_buffer("first", torch.tensor(starts, dtype=torch.int64), persistent=False)
 
     def config(self) -> dict[str, Any]:
         return {
@@ -158,7 +158,7 @@ class BayesianNetworkEnergy(Energy):
 
     def cells(self, x: Tensor) -> Tensor:
         """Place of every row's value in the tables, ``(B, D)`` int64."""
-        return (x.double() @ self.strides.double() + self.first.double()).round().long()
+        return (x.double() @ self.strides.double()).round().long() + self.first
 
     # --- energy --------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ class FactorGraphEnergy(Energy):
         self.scopes = [tuple(int(v) for v in scope) for scope in scopes]
         self.interaction = interaction
         index, sign, starts, sizes, at, cell = [], [], [], [], 0, 0
-        strides = torch.zeros(len(self.levels), len(self.scopes), dtype=torch.float64)
+        strides = torch.zeros(len(self.levels), len(self.scopes), dtype=torch.int64)
         for f, scope in enumerate(self.scopes):
             self._check(scope)
             shape = [self.levels[v] for v in scope]
@@ -87,7 +87,7 @@ class FactorGraphEnergy(Energy):
         self.theta = nn.Parameter(torch.zeros(at))
         for name, values, dtype in (
             ("index", index, torch.int64), ("factor", sign, torch.float64),
-            ("first", starts, torch.float64),
+            ("first", starts, torch.int64),
         ):  # fmt: skip
             self.register_buffer(name, torch.tensor(values, dtype=dtype), persistent=False)
         self.register_buffer("strides", strides, persistent=False)
@@ -155,7 +155,7 @@ class FactorGraphEnergy(Energy):
 
     def cells(self, x: Tensor) -> Tensor:
         """Place of every row in the tables, ``(B, F)`` int64."""
-        return (x.double() @ self.strides + self.first).round().long()
+        return (x.double() @ self.strides.double()).round().long() + self.first
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.scopes:

@@ -68,7 +68,8 @@ class VonMisesFisher(Distribution):
     arg_constraints = {"loc": _Sphere(), "concentration": constraints.nonnegative}
     support = _Sphere()
 
-    def __init__(self, loc: Tensor, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        loc = as_tensor(loc, "loc")
         kappa = torch.as_tensor(concentration, dtype=loc.dtype, device=loc.device)
         if loc.ndim < 1 or loc.shape[-1] < 2:
             raise ValueError(

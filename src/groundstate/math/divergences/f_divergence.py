@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
-from groundstate.math.info.pmf import Pmf, in_base, pmf, weighted
+from groundstate.math.info.pmf import Pmf, in_base, pmfs, weighted
 
 
 @takes_arrays("p", "q", finite=False)
@@ -121,9 +120,7 @@ def renyi(
 
 
 def _both(p: Tensor, q: Tensor, dim: int, logits: bool) -> tuple[Pmf, Pmf]:
-    a, b = pmf(p, "p", dim, logits=logits), pmf(q, "q", dim, logits=logits)
-    if p.shape[dim] != q.shape[dim]:
-        raise ShapeError(f"p and q need the same values, got {p.shape[dim]} and {q.shape[dim]}")
+    a, b = pmfs(p, q, dim, logits=logits)
     first, second = torch.broadcast_tensors(a.p, b.p)
     return Pmf(first, a.log.expand(first.shape)), Pmf(second, b.log.expand(first.shape))
 

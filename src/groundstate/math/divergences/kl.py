@@ -14,7 +14,7 @@ from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
 from groundstate.math.distributions.operations import gaussian_moments, is_gaussian
 from groundstate.math.info.entropy import draws, log_prob, pair
-from groundstate.math.info.pmf import average, exact, in_base, pmf, weighted
+from groundstate.math.info.pmf import average, exact, in_base, pmfs, weighted
 
 Method = Literal["auto", "plain", "low_variance", "knn"]
 _CELLS = 1 << 24  # distances of one block
@@ -83,7 +83,7 @@ def kl(
 
 @takes_arrays("p", "q", finite=False)
 def _tables(p: Any, q: Any, base: float | None, dim: int, logits: bool, stderr: bool) -> Any:
-    a, b = pmf(p, "p", dim, logits=logits), pmf(q, "q", dim, logits=logits)
+    a, b = pmfs(p, q, dim, logits=logits)
     if p.shape[dim] != q.shape[dim]:
         raise ShapeError(f"p and q need the same values, got {p.shape[dim]} and {q.shape[dim]}")
     ratio = torch.where(a.p > 0, a.log, 0.0) - b.log

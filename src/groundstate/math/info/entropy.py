@@ -19,7 +19,7 @@ from groundstate.compute.random import Key, RandomState, seeded
 from groundstate.errors import Unsupported
 from groundstate.math.arrays import takes_arrays
 from groundstate.math.distributions.operations import draw
-from groundstate.math.info.pmf import average, exact, in_base, logarithm, pmf, weighted
+from groundstate.math.info.pmf import average, exact, in_base, logarithm, pmf, pmfs, weighted
 
 
 def surprise(p: Any, value: Any = None, *, base: float | None = None) -> Any:
@@ -159,7 +159,7 @@ def cross_entropy(
 
 @takes_arrays("p", "q", finite=False)
 def _cross_entropy(p: Any, q: Any, dim: int, base: float | None, logits: bool, stderr: bool) -> Any:
-    a, b = pmf(p, "p", dim, logits=logits), pmf(q, "q", dim, logits=logits)
+    a, b = pmfs(p, q, dim, logits=logits)
     return exact(0.0 - weighted(a.p, b.log).sum(dim), base, stderr)
 
 

@@ -3,12 +3,15 @@ r"""The free energy of a table of energies, :math:`F = -T\log\sum_k e^{-e_k/T}`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from groundstate.math.arrays import as_tensor, to_numpy
 
-def free_energy(e: Tensor, T: float = 1.0, dim: int | tuple[int, ...] = -1) -> Tensor:
+
+def free_energy(e: Any, T: float = 1.0, dim: int | tuple[int, ...] = -1) -> Any:
     r"""The soft minimum :math:`F_T(e) = -T\log\sum_k e^{-e_k/T}`, with gradient softmax(−e/T).
 
     ``T=0`` is the minimum (the subgradient goes to one minimiser, the lowest index). ``T=inf`` is
@@ -18,7 +21,7 @@ def free_energy(e: Tensor, T: float = 1.0, dim: int | tuple[int, ...] = -1) -> T
 
     Parameters
     ----------
-    e : energies, any shape
+    e : energies, any shape; an array or list is answered as NumPy
     T : temperature in [0, inf]
     dim : axis or axes of the values
 
@@ -28,6 +31,10 @@ def free_energy(e: Tensor, T: float = 1.0, dim: int | tuple[int, ...] = -1) -> T
     >>> [round(float(free_energy(e, T)), 6) for T in (10.0, 1.0, 0.1, 0.0)]
     [-9.019428, 0.592394, 0.999995, 1.0]
     """
+    if not isinstance(e, Tensor):
+        return to_numpy(free_energy(as_tensor(e, "e", finite=False), T, dim))
+    if not e.is_floating_point():
+        e = e.double()
     if not T >= 0:
         raise ValueError(f"temperature must be in [0, inf], got T={T}")
     if e.dtype in (torch.float16, torch.bfloat16):

@@ -31,7 +31,9 @@ def gini(counts: ArrayLike) -> float:
     """
     n = np.asarray(counts, np.float64)
     total = n.sum()
-    return float(1.0 - np.square(n / total if total > 0 else n).sum())
+    if not (n >= 0).all() or not total > 0:
+        raise ValueError(f"counts are at least 0 and not all 0, got {n.tolist()!r:.60}")
+    return float(1.0 - np.square(n / total).sum())
 
 
 def squared_error(y: ArrayLike, weight: ArrayLike | None = None) -> float:

@@ -60,6 +60,28 @@ def pmf(table: Tensor, name: str = "p", dim: int = -1, *, logits: bool = False) 
     return Pmf(p, logarithm(p))
 
 
+def pmfs(p: Tensor, q: Tensor, dim: int = -1, *, logits: bool = False) -> tuple[Pmf, Pmf]:
+    """Two tables over the same values, whose other axes broadcast."""
+    a, b = pmf(p, "p", dim, logits=logits), pmf(q, "q", dim, logits=logits)
+    same_values(a.p, b.p, dim)
+    return a, b
+
+
+def same_values(p: Tensor, q: Tensor, dim: int) -> None:
+    """Refuse tables of different numbers of values, which would broadcast or fail in torch."""
+    if p.shape[dim] != q.shape[dim]:
+        raise ShapeError(
+            f"p and q must be over the same values, got {p.shape[dim]} and {q.shape[dim]} of them "
+            f"along axis {dim}"
+        )
+    try:
+        torch.broadcast_shapes(p.shape, q.shape)
+    except RuntimeError:
+        raise ShapeError(
+            f"p {tuple(p.shape)} and q {tuple(q.shape)} have axes that do not broadcast"
+        ) from None
+
+
 def logarithm(p: Tensor) -> Tensor:
     """log p, −inf with gradient 0 where p is 0."""
     some = p > 0

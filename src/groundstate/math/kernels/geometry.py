@@ -49,7 +49,7 @@ class Geometry:
     def distance(self, scale: Any) -> Tensor:
         """Square root of ``squared`` with derivative zero at distance zero."""
         d2 = self.squared(scale)
-        apart = d2 > 0
+        apart = d2 != 0  # NaN stays NaN: a row with a gap is like no other
         return torch.where(apart, torch.where(apart, d2, 1.0).sqrt(), 0.0)
 
     def dot(self) -> Tensor:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from groundstate.errors import DataError
 from groundstate.math.stats.result import TestResult
+from groundstate.math.stats.samples import sample
 
 
 def anova(*groups: Any) -> TestResult:
@@ -28,9 +29,7 @@ def anova(*groups: Any) -> TestResult:
     """
     if len(groups) < 2:
         raise DataError(f"anova compares at least two groups, got {len(groups)}")
-    values = [np.asarray(group, np.float64) for group in groups]
-    if any(v.ndim != 1 or len(v) < 1 for v in values):
-        raise DataError("each group of anova is a list of at least one number")
+    values = [sample(group, f"group {k} of anova") for k, group in enumerate(groups)]
     n, k = sum(map(len, values)), len(values)
     if n <= k:
         raise DataError(f"anova needs more rows than groups, got {n} rows in {k} groups")

@@ -15,6 +15,7 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, ShapeError
 from groundstate.math.stats.interval import Interval, checked_level
 from groundstate.math.stats.resample import Cells, merge
+from groundstate.math.stats.samples import sample
 
 Floats = NDArray[np.float64]
 _METHODS = ("bca", "basic", "percentile")
@@ -103,9 +104,13 @@ def bootstrap(
         raise DataError(
             "sample_weight must be one number per row, not negative, positive somewhere"
         )
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     generator = Key.of(random_state).numpy()
+    if metric == "mean" and rows[0].ndim == 1:
+        rows = [sample(rows[0], "the array")]
     if metric == "mean" and rows[0].ndim == 1 and groups is None and stratify is None:
-        cells, total, _ = merge(rows[0].astype(np.float64)[:, None], weight)
+        cells, total, _ = merge(rows[0][:, None], weight)
         draws = Cells(cells, total).draws(n_resamples, generator)[:, 0]
         value = float(total @ cells[:, 0] / total.sum())
         skew = mean_acceleration(cells[:, 0], total)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from groundstate.errors import DataError
 from groundstate.math.stats.interval import Interval, checked_level
+from groundstate.math.stats.samples import sample
 
 Floats = NDArray[np.float64]
 
@@ -49,11 +50,7 @@ def mean_interval(
     >>> print(couples)
     2 (-0.4841 to 4.484)
     """
-    values = np.asarray(x, np.float64)
-    if values.ndim != 1:
-        raise DataError(f"mean_interval needs one number per row, got shape {values.shape}")
-    if not np.isfinite(values).all():
-        raise DataError("mean_interval met missing or infinite values; leave those rows out")
+    values = sample(x, "x of mean_interval", 0)
     w = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if w.shape != values.shape or (w < 0).any():
         raise DataError(f"sample_weight has shape {w.shape}; expected one per row, not negative")

@@ -12,6 +12,7 @@ import scipy.stats
 
 from groundstate.errors import DataError, ShapeError, Unreliable
 from groundstate.math.stats.interval import Interval, checked_level, z_of
+from groundstate.math.stats.samples import sample
 
 Method = Literal["wilson", "exact", "wald", "jeffreys"]
 _METHODS = ("wilson", "exact", "wald", "jeffreys")
@@ -75,7 +76,9 @@ def effective_n(sample_weight: Any) -> float:
     >>> effective_n([1, 1, 2])
     2.6666666666666665
     """
-    w = np.asarray(sample_weight, np.float64)
+    w = sample(sample_weight, "sample_weight")
+    if (w < 0).any() or not w.sum() > 0:
+        raise DataError("sample_weight must be at least 0, and positive somewhere")
     return float(w.sum() ** 2 / np.square(w).sum())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -78,6 +79,8 @@ class TestResult:
             low, high = self.interval
             inside.append(f"{self.level:.0%} interval {low:.4g} to {high:.4g}")
         numbers = ", ".join(inside)
+        if math.isnan(self.pvalue):
+            return f"{self.method}: these rows cannot tell whether '{self.null}' ({numbers})."
         if self.estimate is None:
             return f"{self.method}: '{self.null}' is {verdict} ({numbers})."
         side = "below" if self.statistic < 0 else "above" if self.statistic > 0 else "equal to"

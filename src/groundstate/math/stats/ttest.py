@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from groundstate.errors import DataError
 from groundstate.math.stats.interval import checked_level
 from groundstate.math.stats.result import Alternative, TestResult, tail
+from groundstate.math.stats.samples import sample
 
 
 def ttest(
@@ -49,10 +50,10 @@ def ttest(
     (-7.329984, True)
     """
     tail(alternative)
-    x = _sample(a, "a")
+    x = sample(a, "a", 2)
     if b is None:
         return _one(x, popmean, alternative, level, "one-sample t", f"the mean is {popmean:g}")
-    y = _sample(b, "b")
+    y = sample(b, "b", 2)
     if paired:
         if len(x) != len(y):
             raise DataError(f"a paired test needs the same rows in both, got {len(x)} and {len(y)}")
@@ -213,12 +214,3 @@ def _two(
         "pooled t" if equal_var else "Welch t", df, alternative, gap, (low, high), level, float(g),
         (n1, n2),
     )  # fmt: skip
-
-
-def _sample(values: Any, name: str) -> NDArray[np.float64]:
-    x = np.asarray(values, np.float64)
-    if x.ndim != 1 or len(x) < 2:
-        raise DataError(f"{name} must be a list of at least two numbers, got shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise DataError(f"{name} has missing or infinite values; leave those rows out")
-    return x

@@ -21,7 +21,7 @@ from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
 from groundstate.models.resident import places
 from groundstate.models.roles import EnergyClassifier
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import checked_count, validate_data
 
 
 def class_probabilities() -> Learned:
@@ -167,7 +167,8 @@ class ClosedFormClassifier(EnergyClassifier):
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         if self.energy_.ancestral is None:
             raise Unsupported(f"{type(self).__name__} has no distribution of rows to draw from")
-        found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]
+        n = checked_count(n_samples)
+        found = self.energy_.ancestral(n, generator=generator)  # type: ignore[operator]
         return self._decoded("x", found["x"], Home()), self.classes_[found["y"].cpu().numpy()]
 
 

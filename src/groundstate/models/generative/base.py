@@ -30,7 +30,7 @@ from groundstate.models.generative.filling import filled
 from groundstate.models.generative.questions import infer
 from groundstate.models.generative.shapes import Shapes, as_given, flattened
 from groundstate.models.tables.categories import Categories
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import checked_count, validate_data
 
 BLOCK = 2**22  # numbers of the rows that are drawn or answered at once
 PLACES = 8  # in the cell of a dequantised row at which its density is taken
@@ -365,8 +365,7 @@ class GenerativeEstimator(EnergyEstimator):
 
     def _drawn(self, n: int, y: Any, T: float, key: Key) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Rows in blocks of a fixed size, each with its own key, decoded."""
-        if n < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n}")
+        n = checked_count(n)
         if not T > 0:
             raise ValueError(f"T is a temperature and must be positive, got {T}")
         device, dtype = self.energy_.placement()

@@ -19,6 +19,7 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, ShapeError
+from groundstate.models.entries import no_label_missing
 from groundstate.models.generative.coding import coarse
 
 KEPT = 64  # values of real columns that stand for their distribution
@@ -55,7 +56,7 @@ class Condition:
     @classmethod
     def learned(cls, y: Any, weight: Any = None) -> Condition:
         """Learn it from the training rows' y, ``(n,)`` or ``(n, q)``."""
-        y = np.asarray(y)
+        y = _labels_or_values(y)
         w = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
         if is_classes(y):
             classes, index = np.unique(y, return_inverse=True)
@@ -111,6 +112,20 @@ class Condition:
             torch.from_numpy(self.contexts).to(like),
             torch.from_numpy(np.log(np.maximum(self.weights, 1e-300))).to(like),
         )
+
+
+def _labels_or_values(y: Any) -> NDArray[Any]:
+    """y as an array, a single column of labels as a list of them."""
+    no_label_missing(y)
+    y = np.asarray(y)
+    if y.dtype.kind in "OUS" and y.ndim > 1:
+        if y.ndim > 2 or y.shape[1] != 1:
+            raise ShapeError(
+                f"labels are one for each row, ({len(y)},), got text of shape {y.shape}; give one "
+                "column, or numbers for a condition of several"
+            )
+        y = y[:, 0]
+    return y
 
 
 def is_classes(y: NDArray[Any]) -> bool:

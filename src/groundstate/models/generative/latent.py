@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy.stats import norm
 from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.thread_policy import answering
@@ -126,6 +127,7 @@ class LatentCode(TransformerMixin, GenerativeEstimator):
 
     def _codes(self, Z: Any) -> Tensor:
         """Codes on the device of θ, ``(n, k)``."""
+        check_is_fitted(self, "energy_")
         device, dtype = self.energy_.placement()
         z = Z.detach() if isinstance(Z, Tensor) else torch.from_numpy(np.asarray(Z, np.float64))
         z = z.to(device, dtype)

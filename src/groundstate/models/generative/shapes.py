@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from groundstate.models.arrays import Home
+from groundstate.models.entries import unique_names
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def flattened(X: Any) -> tuple[Any, Shapes]:
     if hasattr(X, "columns"):
         import narwhals as nw
 
+        unique_names(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             whole = tuple(frame[:, j].dtype.is_integer() for j in range(frame.shape[1]))

@@ -18,6 +18,7 @@ from groundstate.compute.thread_policy import answering
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.roles import DensityMixin
+from groundstate.models.validation import checked_count
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         key = Key.of(self.random_state if random_state is None else random_state)
         energy: Any = self.energy_
         with torch.no_grad():
-            drawn = energy.ancestral(n_samples, generator=key.torch(energy.placement()[0]))
+            drawn = energy.ancestral(
+                checked_count(n_samples), generator=key.torch(energy.placement()[0])
+            )
         return Home().give(drawn["x"]), Home().give(drawn["z"])
 
     random_state: Any

@@ -37,6 +37,7 @@ from groundstate.energy.spaces import (
 )
 from groundstate.errors import DataError, ShapeError
 from groundstate.models.arrays import Home, unwrap
+from groundstate.models.validation import checked_target
 
 TABLE = "table"
 
@@ -135,7 +136,7 @@ def one_per_row(estimator: Any, y: Any, rows: Rows) -> tuple[Any, dict[str, Any]
     """Check and encode targets of which each row has one, or one row of a table."""
     y = unwrap(y)[0]
     table = estimator._multi_output and getattr(y, "ndim", 1) == 2
-    y = np.asarray(y) if table else column_or_1d(y, warn=True)
+    y = checked_target(estimator, np.asarray(y) if table else column_or_1d(y, warn=True))
     if len(y) != count(rows):
         raise ShapeError(f"X has {count(rows)} rows, y has {len(y)}; give one for each")
     found: tuple[Any, dict[str, Any]] = estimator._target(y)

@@ -16,7 +16,7 @@ from groundstate.data.sequences.windows import Windows, ends, windows
 from groundstate.errors import ShapeError
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator
-from groundstate.models.validation import checked_weight
+from groundstate.models.validation import checked_count, checked_weight
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,9 +148,7 @@ class EnergyForecaster(EnergyEstimator):
 
     def _steps(self, steps: int | None) -> int:
         steps = self._reach()[1] if steps is None else steps
-        if steps < 1:
-            raise ValueError(f"steps must be at least 1, got {steps}")
-        return steps
+        return checked_count(steps, "steps")
 
     def _contexts(self, X: Any) -> tuple[Tensor, Home, bool, bool]:
         """Ends of series on the device of θ, where answers go, and their form."""

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.entries import unique_names
 from groundstate.models.validation import validate_data
 
 
@@ -78,6 +79,7 @@ class Categories:
             return self._coded_columns(model, X, learn) if text and X.ndim == 2 else X
         import narwhals as nw
 
+        unique_names(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             return X

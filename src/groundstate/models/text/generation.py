@@ -12,7 +12,9 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.data.text.tokenizer import Tokenizer
 from groundstate.energy.networks.sequence import SequenceEnergy
+from groundstate.errors import DataError
 from groundstate.infer import decode
+from groundstate.models.validation import checked_count
 
 Method = Literal["greedy", "beam", "exhaustive", "sample"]
 
@@ -64,8 +66,13 @@ class Generates:
             "repetition_penalty": repetition_penalty, "beams": beams,
             "length_penalty": length_penalty, "generator": Key.of(random_state).torch(),
         }  # fmt: skip
+        if not isinstance(prompt, str):
+            raise DataError(
+                f"prompt is one string to write on from, got {prompt!r:.40}; of several texts, call "
+                "generate for each"
+            )
         given = self.tokenizer_.encode(prompt)
-        draws = 1 if n is None else n
+        draws = 1 if n is None else checked_count(n, "n")
         rows = self._continued_tokens(given, draws, max_new_tokens, method, options)
         texts = [prompt + self._decoded_from(given, row) for row in rows]
         return texts[0] if n is None else texts

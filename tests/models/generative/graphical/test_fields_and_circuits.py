@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import groundstate
 from groundstate import MarkovRandomField, SumProductNetwork
 from groundstate.energy import CircuitEnergy, FactorGraphEnergy
 from groundstate.infer import kernel_matrix, marginalise, minimise
@@ -162,3 +163,13 @@ def test_elimination_answers_the_three_questions() -> None:
         e = energy(x=values)
     assert minimise(energy, "x").energy.item() == pytest.approx(e.min().item())
     assert marginalise(energy, "x").value.item() == pytest.approx(-torch.logsumexp(-e, 0).item())
+
+
+@pytest.mark.parametrize("name", ["MarkovRandomField", "DiscreteBayesianNetwork"])
+def test_float32_rows(name: str) -> None:
+    """Places in the tables are whole numbers, which a model in single precision keeps as such."""
+    rows = np.random.default_rng(0).integers(0, 2, (30, 3))
+    model = getattr(groundstate, name)
+    exact = model().fit(rows.astype(np.float64)).score_samples(rows.astype(np.float64))
+    single = model().fit(rows.astype(np.float32)).score_samples(rows.astype(np.float32))
+    np.testing.assert_allclose(single, exact, atol=1e-3)

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import scipy.special
 import torch
 from torch import Tensor
 from torch import distributions as D
@@ -20,12 +19,12 @@ from torch.distributions import Distribution
 
 from groundstate.errors import Unsupported
 from groundstate.math.arrays import takes_arrays
-from groundstate.math.distributions.calculus.quadrature import log_integral
+from groundstate.math.distributions.calculus.incomplete import FAR, Known, betainc, gammainc
+from groundstate.math.distributions.calculus.tails import CDF, ICDF, LOG_SF, of_kind
 
 CLOSE = 1e-9  # the last step squares it
 COARSE = 12  # halvings before Newton's steps
 HALVINGS = 90  # steps at most
-FAR = 700.0  # sinh and exp of it are the largest numbers
 
 
 @takes_arrays("x", finite=False)
@@ -43,9 +42,9 @@ def cdf(distribution: Distribution, x: Any) -> Any:
     >>> round(cdf(D.Poisson(torch.tensor(3.0).double()), 2.0), 6)
     0.42319
     """
-    for kind in type(distribution).__mro__:
-        if kind in _CDF:
-            return _CDF[kind](distribution, x)
+    known = of_kind(_CDF, distribution)
+    if known is not None:
+        return known(distribution, x)
     low, high = ends(distribution)
     try:
         result: Tensor = distribution.cdf(x.clamp(low, high))
@@ -70,7 +69,10 @@ def icdf(distribution: Distribution, q: Any) -> Any:
         raise ValueError(
             f"q are probabilities between 0 and 1, got {float(q.min())} to {float(q.max())}"
         )
-    if not any(kind in _CDF for kind in type(distribution).__mro__):
+    known = of_kind(ICDF, distribution)
+    if known is not None:
+        return known(distribution, q)
+    if of_kind(_CDF, distribution) is None:
         try:
             result: Tensor = distribution.icdf(q)
             return result
@@ -115,22 +117,11 @@ def log_sf(distribution: Distribution, x: Any) -> Any:
     if own is not None:
         known: Tensor = own(x)
         return known
-    if isinstance(p, D.Normal):
-        return torch.special.log_ndtr((p.loc - x) / p.scale)
-    if isinstance(p, D.Exponential):
-        return -p.rate * x.clamp(min=0)
-    if isinstance(p, D.Cauchy):
-        return (torch.atan2(torch.ones_like(x), (x - p.loc) / p.scale) / math.pi).log()
-    if isinstance(p, D.Laplace):
-        z = (x - p.loc) / p.scale
-        return torch.where(z > 0, -z - math.log(2), torch.log1p(-0.5 * z.clamp(max=0).exp()))
+    formula = of_kind(LOG_SF, distribution)
+    if formula is not None:
+        return formula(distribution, x)
     if isinstance(p, D.StudentT):
         return cdf(D.StudentT(p.df, -p.loc, p.scale, validate_args=False), -x).log()
-    if isinstance(p, D.Gamma):
-        return torch.special.gammaincc(p.concentration, p.rate * x.clamp(min=0)).log()
-    if isinstance(p, D.TransformedDistribution) and isinstance(p, D.LogNormal):
-        y = x.clamp(min=torch.finfo(x.dtype).tiny).log()
-        return torch.special.log_ndtr((p.loc - y) / p.scale)
     return torch.log1p(-cdf(distribution, x))
 
 
@@ -213,92 +204,6 @@ def ends(distribution: Distribution) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class _Known(torch.autograd.Function):
-    """A value with its density as the derivative in x and a smooth twin for the parameters."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, value: Any, density: Any, twin: Any, x: Tensor, *params: Tensor
-    ) -> Tensor:
-        ctx.functions = density, twin
-        ctx.save_for_backward(x, *params)
-        out: Tensor = value(x, *params)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        x, *params = ctx.saved_tensors
-        density, twin = ctx.functions
-        out: list[Tensor | None] = [grad * density(x, *params) if ctx.needs_input_grad[3] else None]
-        wanted = [i for i, _ in enumerate(params) if ctx.needs_input_grad[4 + i]]
-        out += [None] * len(params)
-        if wanted:
-            with torch.enable_grad():
-                leaves = [p.detach().requires_grad_(i in wanted) for i, p in enumerate(params)]
-                smooth = twin(x.detach(), *leaves)
-                found = torch.autograd.grad(smooth, [leaves[i] for i in wanted], grad)
-            for i, g in zip(wanted, found):
-                out[1 + i] = g
-        return (None, None, None, *out)
-
-
-def gammainc(a: Tensor, x: Tensor) -> Tensor:
-    r""":math:`P(a, x) = \frac1{\Gamma(a)}\int_0^x t^{a-1}e^{-t}dt`, differentiable in a too."""
-    a, x = torch.broadcast_tensors(a, x)
-
-    def value(x: Tensor, a: Tensor) -> Tensor:
-        return torch.special.gammainc(a, x.clamp(min=0))
-
-    def density(x: Tensor, a: Tensor) -> Tensor:
-        safe = torch.where(x > 0, x, 1.0)
-        p = ((a - 1) * safe.log() - safe - torch.lgamma(a)).exp()
-        return torch.where(x > 0, p, torch.where((x == 0) & (a == 1), 1.0, 0.0))
-
-    def twin(x: Tensor, a: Tensor) -> Tensor:
-        t = x.clamp(min=torch.finfo(x.dtype).tiny).log()
-        low = torch.full_like(t, -FAR)
-        integral = log_integral(
-            lambda u: a.unsqueeze(-1) * u - u.exp(), low, t.clamp(-600.0, 690.0)
-        )
-        return (integral - torch.lgamma(a)).exp()
-
-    out: Tensor = _Known.apply(value, density, twin, x, a)
-    return out
-
-
-def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    r""":math:`I_x(a, b) = \frac1{B(a,b)}\int_0^x t^{a-1}(1 - t)^{b-1}dt`, differentiable in all three."""
-    a, b, x = torch.broadcast_tensors(a, b, x)
-
-    def twin(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        tiny = torch.finfo(x.dtype).tiny
-        t = x.clamp(min=tiny).log() - torch.log1p(-x).clamp(min=-FAR)
-        inside = lambda u: (  # noqa: E731
-            a.unsqueeze(-1) * torch.nn.functional.logsigmoid(u)
-            + b.unsqueeze(-1) * torch.nn.functional.logsigmoid(-u)
-        )
-        log_beta = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
-        low = torch.full_like(t, -FAR)
-        return (log_integral(inside, low, t.clamp(-600.0, 690.0)) - log_beta).exp()
-
-    def value(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        x = x.clamp(0, 1)
-        if x.device.type != "cpu":
-            return torch.where(x <= 0, 0.0, torch.where(x >= 1, 1.0, twin(x, a, b)))
-        found = scipy.special.betainc(*(v.detach().double().numpy() for v in (a, b, x)))
-        return torch.as_tensor(found).to(x.dtype)
-
-    def density(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        inside = (x > 0) & (x < 1)
-        safe = torch.where(inside, x, 0.5)
-        log_beta = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
-        p = ((a - 1) * safe.log() + (b - 1) * torch.log1p(-safe) - log_beta).exp()
-        return torch.where(inside, p, 0.0)
-
-    out: Tensor = _Known.apply(value, density, twin, x, a, b)
-    return out
-
-
 def _student(p: Any, x: Tensor) -> Tensor:
     z, df = torch.broadcast_tensors((x - p.loc) / p.scale, p.df)
     half = torch.full_like(df, 0.5)
@@ -314,7 +219,7 @@ def _student(p: Any, x: Tensor) -> Tensor:
     def density(z: Tensor, df: Tensor) -> Tensor:
         return D.StudentT(df, validate_args=False).log_prob(z).exp()
 
-    out: Tensor = _Known.apply(twin, density, twin, z, df)
+    out: Tensor = Known.apply(twin, density, twin, z, df)
     return out
 
 
@@ -361,4 +266,5 @@ _CDF: dict[type[Distribution], Callable[[Any, Tensor], Tensor]] = {
     D.Poisson: _counting(lambda p, k: torch.special.gammaincc(k + 1, p.rate.expand_as(k + p.rate))),
     D.Geometric: _counting(lambda p, k: 1 - (1 - p.probs) ** (k + 1)),
     D.NegativeBinomial: _counting(lambda p, k: betainc(p.total_count, k + 1, 1 - p.probs)),
+    **CDF,
 }

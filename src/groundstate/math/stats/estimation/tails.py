@@ -16,6 +16,7 @@ from groundstate.errors import DataError
 from groundstate.math.arrays import as_tensor
 from groundstate.math.distributions.calculus.cumulative import icdf, log_sf
 from groundstate.math.stats.psis import pareto_fit
+from groundstate.math.stats.samples import sample
 
 Floats = NDArray[np.float64]
 
@@ -126,12 +127,15 @@ def _of_sample(x: Floats, at: Any, k: int | None) -> TailReport:
 
 def hill(x: Any, k: int) -> float:
     r"""Hill's estimate of α from the k largest values:
-    :math:`1/\hat\alpha = \frac1k\sum_{i\le k}\log(x_{(i)}/x_{(k+1)})`; infinite where they are equal.
+    :math:`1/\hat\alpha = \frac1k\sum_{i\le k}\log(x_{(i)}/x_{(k+1)})`; infinite where they are equal,
+    NaN where the k + 1 largest are not all positive.
 
     >>> hill(np.exp(np.arange(10.0)), 3)
     0.5
     """
-    values = np.sort(np.asarray(x, np.float64))
+    values = np.sort(sample(x, "x", 2))
+    if not 1 <= k < len(values):
+        raise ValueError(f"k must be at least 1 and below the {len(values)} rows, got {k}")
     start, top = values[-k - 1], values[-k:]
     if start <= 0:
         return math.nan

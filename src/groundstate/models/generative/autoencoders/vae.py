@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self, cast
 
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
@@ -43,6 +44,7 @@ from groundstate.models.generative.latent import LatentCode
 from groundstate.models.generative.network import NetworkGenerator
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.traits import Traits
+from groundstate.models.validation import checked_count
 from groundstate.nn.heads.likelihoods import Likelihood
 from groundstate.nn.inspect.draw import Drawing
 from groundstate.registry import models
@@ -333,17 +335,15 @@ class VAE(LatentCode, NetworkGenerator):
 
         Of a model with classes and without y, those of the most probable class.
         """
-        n = int(self.n_importance if n_importance is None else n_importance)
-        if n < 1:
-            raise ValueError(f"n_importance must be at least 1, got {n}")
-        return reported(self, X, y, n)
+        n = self.n_importance if n_importance is None else n_importance
+        return reported(self, X, y, checked_count(n, "n_importance"))
 
     def score_samples(self, X: Any, y: Any = None, n_importance: int | None = None) -> Any:
         """Estimated log density of each row in nats, ``(n_samples,)``.
 
-        By ``n_importance`` draws of the encoder, biased down a little; warns where the weights have so
-        heavy a tail (Pareto's k above 0.7) that it cannot be trusted. ``importance`` has the details.
+        By draws as in ``importance``, biased down a little; warns where it cannot be trusted (k > 0.7).
         """
+        check_is_fitted(self, "energy_")
         if self.posterior == "categorical" or self.coding_.is_spread:
             return super().score_samples(X, y)
         report = self.importance(X, y, n_importance)

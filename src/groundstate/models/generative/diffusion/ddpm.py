@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
@@ -283,6 +284,7 @@ class DDPM(NoiseCode):
         guidance_interval : lowest and highest level t between which it guides
         sampler, sample_steps : of this call instead of the model's
         """
+        check_is_fitted(self, "energy_")
         settings = (sampler, sample_steps, T, guidance_scale, guidance_rescale, guidance_interval)
         film: list[list[Tensor]] = []
         with self._with_sampler(settings, film if return_path else None):
