@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy.sparse import csr_matrix
+from torch.overrides import TorchFunctionMode
 
 import groundstate
 from groundstate import (
@@ -160,4 +161,33 @@ def test_fits_and_answers_leave_the_threads_as_they_were(model: Any) -> None:
     for ask in ("predict", "transform", "kneighbors", "score_samples"):
         if hasattr(model, ask):
             getattr(model, ask)(X)
+    assert torch.get_num_threads() == 2
+
+
+class Products(TorchFunctionMode):
+    """Torch's threads at every product of matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[int] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("matmul", "__matmul__", "linear", "addmm", "baddbmm", "cdist"):
+            self.threads.append(torch.get_num_threads())
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("BayesianRidge", "predict"), ("FastICA", "inverse_transform"), ("GLM", "predict_interval"),
+        ("MahalanobisTransformer", "transform"), ("PCA", "energy"), ("SoftKMeans", "predict_proba"),
+    ],
+)  # fmt: skip
+def test_answers_of_few_rows_are_of_one_thread(name: str, ask: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = getattr(groundstate, name)().fit(X, X[:, 0])
+    with Products() as seen:
+        getattr(model, ask)(X)
+    assert set(seen.threads) == {1}
     assert torch.get_num_threads() == 2

@@ -167,7 +167,8 @@ class ClosedFormClassifier(EnergyClassifier):
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         if self.energy_.ancestral is None:
             raise Unsupported(f"{type(self).__name__} has no distribution of rows to draw from")
-        found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]
+        with answering(self.energy_, torch.empty(n_samples)):
+            found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]
         return self._decoded("x", found["x"], Home()), self.classes_[found["y"].cpu().numpy()]
 
 
