@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import local
 from typing import Any
 
 import torch
@@ -16,8 +17,20 @@ _FEW = 2**23  # numbers of a table below which its products gain nothing from a 
 TINY = 1.5e7  # multiply-adds below which handing work to another thread costs more than it saves
 
 
+class _Outside(local):
+    threads: int | None = None  # torch's number where the outermost fit to a short table began
+
+
+_outside = _Outside()
+
+
+def given_threads() -> int:
+    """Torch's number of threads, within `for_fit` the one outside: for whoever counts work itself."""
+    return _outside.threads or torch.get_num_threads()
+
+
 def step_threads(macs: float, device: torch.device | str = "cpu") -> int:
-    """Threads for steps of that many multiply-adds: one when they are tiny, else torch's number.
+    """Threads for steps of that many multiply-adds: one when they are tiny, else `given_threads`.
 
     Examples
     --------
@@ -26,7 +39,7 @@ def step_threads(macs: float, device: torch.device | str = "cpu") -> int:
     """
     if torch.device(device).type == "cpu" and macs < TINY:
         return 1
-    return torch.get_num_threads()
+    return given_threads()
 
 
 @contextmanager
@@ -72,17 +85,33 @@ class answering:
             torch.set_num_threads(self.pool)
 
 
+def _is_short(x: Any) -> bool:
+    """Whether even the cube of the longer side of a table on the host is below `TINY`."""
+    if isinstance(x, list) and x and isinstance(x[0], list):
+        shape: tuple[int, ...] = len(x), len(x[0])
+    elif isinstance(x, torch.Tensor) and x.device.type != "cpu":
+        return False
+    else:
+        shape = getattr(x, "shape", ())
+    return len(shape) == 2 and float(max(shape)) ** 3 < TINY
+
+
 @contextmanager
-def for_table(x: Any) -> Iterator[None]:
-    """Products and factors of a table, its Gram matrix or its covariance: torch's by one thread where
-    even the cube of its longer side is below `TINY`.
+def for_fit(x: Any) -> Iterator[None]:
+    """A fit to x: torch's by one thread where x is a short table, whose products, factors, Gram
+    matrix and covariance are small. What is larger inside, such as a network's steps, and loops of
+    its own threads ask for `given_threads`.
     """
-    table = isinstance(x, torch.Tensor) and x.device.type == "cpu"
-    if not table or max(x.shape, default=0) ** 3 >= TINY:
+    before = torch.get_num_threads()
+    if before == 1 or not _is_short(x):
         yield
         return
-    with threads(1):
-        yield
+    kept, _outside.threads = _outside.threads, before
+    try:
+        with threads(1):
+            yield
+    finally:
+        _outside.threads = kept
 
 
 @cache

@@ -7,7 +7,6 @@ which reads the fitted attributes off the energy. Everything else is here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -25,13 +24,15 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import callback_management_context
 from groundstate.compute.random import Key
 from groundstate.compute.rows import RowContainer, real_dtype
+from groundstate.compute.thread_policy import answering, for_fit
 from groundstate.energy.base import Energy
 from groundstate.learn import fit as learn
-from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
+from groundstate.learn.base import History, Problem
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import callbacks_of
 from groundstate.models.inherited import inherit, keep
+from groundstate.models.plan import Plan as Plan
 from groundstate.models.resident import is_resident, places, weights
 from groundstate.models.rows.kinds import KINDS, TABLE, no_example, one_per_row
 from groundstate.models.tables.categories import Categories
@@ -43,17 +44,6 @@ from groundstate.models.validation import checked_weight, constraints_of, valida
 def _names(cls: Any) -> tuple[str, ...]:
     """Names of the parameters of a class, whose signature is read once."""
     return tuple(super(EnergyEstimator, cls)._get_param_names())
-
-
-@dataclass
-class Plan:
-    """What an estimator is made of; ``data`` defaults to x (and y where there is one)."""
-
-    energy: Energy
-    rule: Rule
-    solver: Solver | None = None
-    penalty: Penalty | None = None
-    data: Mapping[str, Tensor] | None = None
 
 
 class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
@@ -151,7 +141,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         A weight of 2 is the row twice.
         """
         self._validate_params()
-        with callback_management_context(self):
+        with for_fit(X), callback_management_context(self):
             return self._fit(X, y, sample_weight)
 
     @classmethod
@@ -317,7 +307,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         x, home = self._rows(X)
         values = {"x": x, **self._observed({"y": y, "z": z})}
         hidden = [name for name in self.energy_.spaces if name not in values]
-        with torch.no_grad():
+        with answering(self.energy_, x):
             e = self.energy_.marginal(*hidden)(**values) if hidden else self.energy_(**values)
         return home.give(e)
 

@@ -266,7 +266,7 @@ def _free_energy(self: Any, X: Any, T: float = 1.0) -> Any:
     if x.layout == torch.strided and bool(torch.isnan(x).any()):
         raise DataError("free energies at another temperature than 1 need every value of X")
     hidden = [name for name in self.energy_.spaces if name != "x"]
-    with answering(self.energy_, x), torch.no_grad():
+    with answering(self.energy_, x):
         e = self.energy_.marginal(*hidden, T=T)(x=x) if hidden else self.energy_(x=x)
     return home.give(e)
 

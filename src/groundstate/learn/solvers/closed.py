@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.reduce import current
-from groundstate.compute.thread_policy import for_table
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.penalties.norms import L2, plain_l2
@@ -61,8 +60,7 @@ class Closed:
         total: dict[str, Tensor] = {}
         history = History(converged=True, solver="Closed", stop="closed form")
         monitor = Monitor(problem.callbacks, Run(problem, history, max_epochs=1))
-        rows = problem.resident.get("x") if problem.is_resident else None
-        with monitor, torch.no_grad(), for_table(rows):
+        with monitor, torch.no_grad():
             for batch, weight in problem.chunks(self.chunk_rows):
                 for k, v in stats_of(weight, **batch).items():
                     total[k] = total[k] + v if k in total else v

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn import Naive
 from groundstate.learn.solvers.latent.kmeans.soft import SoftLloyd
@@ -120,9 +121,9 @@ class SoftKMeans(CentroidClusterer):
         self.critical_temperature_ = self.history_.extra.pop("critical_temperature")[0]
         return self
 
-    @torch.no_grad()
     def predict_proba(self, X: Any) -> Any:
         """Shares of the centroids, ``(n_samples, n_clusters)``."""
         x, home = self._rows(X)
-        table = self.energy_.table("z", x=x)
-        return home.give(torch.softmax(boltzmann_logits(table, float(self.temperature)), 1))
+        with answering(self.energy_, x):
+            table = self.energy_.table("z", x=x)
+            return home.give(torch.softmax(boltzmann_logits(table, float(self.temperature)), 1))

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.learn import Naive, SoftMin
 from groundstate.learn.solvers.committee import FitMembers
@@ -140,7 +141,7 @@ class CommitteeModel(EnergyEstimator):
 def predict(model: Any, X: Any) -> Any:
     """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
     x, home = model._rows(X)
-    with torch.no_grad():
+    with answering(model.energy_, x):
         y = model.energy_.predict(x)
     return home.give(y[:, 0] if model._flat_target else y)
 

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, Options, StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.independent_codes import IndependentCodeEnergy
 from groundstate.learn.rules.naive import Naive
@@ -165,7 +166,7 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         """Rows that sources ``(n_samples, n_components)`` mix to, ``(n_samples, n_features)``."""
         energy: Any = getattr(self, "energy_", None)
         codes, home = codes_of(self, X, 0 if energy is None else len(energy.U))
-        with torch.no_grad():
+        with answering(energy, codes):
             return home.give(energy.decode(codes))
 
 

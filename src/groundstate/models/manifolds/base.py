@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval
-from groundstate.compute.thread_policy import answering, for_table
+from groundstate.compute.thread_policy import answering
 from groundstate.errors import DataError
 from groundstate.learn import Naive
 from groundstate.learn.base import Solver
@@ -79,10 +79,9 @@ class EnergyEmbedding(SklearnTransformerMixin, GivenDistances):
 
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> Any:
         self.__dict__.pop("_laid", None)
-        with for_table(data["x"]):
-            history = super()._run(plan, data, weight, callbacks, checked)
-            self._index = history.about.pop("places", None)
-            self._laid = self._places(plan.energy, data["x"], weight)
+        history = super()._run(plan, data, weight, callbacks, checked)
+        self._index = history.about.pop("places", None)
+        self._laid = self._places(plan.energy, data["x"], weight)
         return history
 
     def _places(self, energy: Any, x: Tensor, weight: Tensor | None) -> Tensor:
@@ -149,7 +148,7 @@ class EnergyEmbedding(SklearnTransformerMixin, GivenDistances):
         Without z, at the place that ``transform`` gives it.
         """
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             place = self._placed(x) if z is None else self._observed({"z": z})["z"]
             return home.give(self.energy_(x=x, z=place))
 

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.math.distances import mahalanobis
 from groundstate.models import settings
@@ -112,13 +113,15 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, EnergyTransformer)
     def transform(self, X: Any) -> Any:
         """Jx of each row, ``(n_samples, n_features)``."""
         x, home = self._rows(X)
-        return home.give(x @ self._map().T)
+        with answering(self.energy_, x):
+            return home.give(x @ self._map().T)
 
     def mahalanobis(self, X: Any) -> Any:
         """Squared distances to the mean, ``(n_samples,)``, as in scikit-learn."""
         x, home = self._rows(X)
         mu: Tensor = self.energy_.mu
-        return home.give(((x - mu.detach()) @ self._map().T).square().sum(1))
+        with answering(self.energy_, x):
+            return home.give(((x - mu) @ self._map().T).square().sum(1))
 
     def distance(self, X: Any, Y: Any) -> Any:
         r""":math:`\sqrt{(x - y)^\top\Sigma^{-1}(x - y)}` of all pairs, ``(n_samples, n_others)``."""

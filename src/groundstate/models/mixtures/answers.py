@@ -56,13 +56,13 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
     def predict(self, X: Any) -> Any:
         """The component of lowest energy, ``(n_samples,)``."""
         x, home = self._rows(X)
-        with answering(self.energy_, x), torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(self._table(x).argmin(1))
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each component, ``(n_samples, n_components)``."""
         x, home = self._rows(X)
-        with answering(self.energy_, x), torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(torch.softmax(-self._table(x) / self.temperature, 1))
 
     def _log_density(self, x: Tensor) -> Tensor:
@@ -78,14 +78,14 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         if z is None:
             return self.free_energy(X)
         x, home = self._rows(X)
-        with answering(self.energy_, x), torch.no_grad():
+        with answering(self.energy_, x):
             chosen = self._observed({"z": z})["z"].long()
             return home.give(self._energies(x).gather(1, chosen[:, None]).squeeze(1))
 
     def free_energy(self, X: Any, T: float = 1.0) -> Any:
         r""":math:`-T\log\sum_z e^{-e(x, z)/T}` of each row, ``(n_samples,)``; at T = 1, −log p(x)."""
         x, home = self._rows(X)
-        with answering(self.energy_, x), torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(-T * torch.logsumexp(-self._energies(x) / T, 1))
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -106,10 +106,9 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
             )
         key = Key.of(self.random_state if random_state is None else random_state)
         energy: Any = self.energy_
-        with torch.no_grad():
-            drawn = energy.ancestral(
-                checked_count(n_samples), generator=key.torch(energy.placement()[0])
-            )
+        n = checked_count(n_samples)
+        with answering(energy, torch.empty(n, 0)):
+            drawn = energy.ancestral(n, generator=key.torch(energy.placement()[0]))
         return Home().give(drawn["x"]), Home().give(drawn["z"])
 
     random_state: Any
@@ -126,7 +125,7 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
             Rows that sum to one; None takes the posterior, where the bound is the likelihood.
         """
         x, _ = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             table = self._table(x).double()
             if alpha is None:
                 return float(torch.logsumexp(-table, 1).mean())

@@ -279,7 +279,8 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         """
         x, home, energy = self._at(X)
         generator = Key.of(random_state).torch(x.device)
-        found = energy.functions(x, n_samples, generator)  # (n, B, m)
+        with answering(energy, x):
+            found = energy.functions(x, n_samples, generator)  # (n, B, m)
         found = found.permute(1, 2, 0)
         return home.give(found[:, 0] if found.shape[1] == 1 else found)
 
@@ -287,7 +288,8 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         """Draws from the prior with the kernel as it is, ``(n_samples_X, n_samples)``."""
         x, home, energy = self._at(X)
         generator = Key.of(random_state).torch(x.device)
-        return home.give(draws(energy.prior(x).detach(), n_samples, generator).T)
+        with answering(energy, x):
+            return home.give(draws(energy.prior(x), n_samples, generator).T)
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

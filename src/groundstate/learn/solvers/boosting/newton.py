@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.random import U64, Key, mix64
+from groundstate.compute.thread_policy import given_threads
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.trees.boosted import BoostedClassEnergy, BoostedEnergy
@@ -111,7 +112,7 @@ class HistogramBoosting:
         history = History(solver="HistogramBoosting", stop="max_iter")
         fit = _Fit(self, problem)
         with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
-            threads = max(1, min(torch.get_num_threads(), int(_settings.NUMBA_NUM_THREADS)))
+            threads = max(1, min(given_threads(), int(_settings.NUMBA_NUM_THREADS)))
             alone = threads == 1 or not _THREADS.acquire(blocking=False)
             try:
                 before = numba.get_num_threads()

@@ -12,7 +12,6 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from groundstate.compute.thread_policy import for_table
 from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
@@ -74,7 +73,7 @@ class IRLS:
         rows = rows_of(problem.resident["x"], energy.b is not None)
         newton = self.method == "newton" or (self.method == "auto" and rows.size <= MAX_UNKNOWNS)
         deviance = []
-        with Monitor(problem.callbacks, run) as monitor, for_table(problem.resident["x"]):
+        with Monitor(problem.callbacks, run) as monitor:
             for j in range(energy.m):
                 system = _system(problem, rows, j)
                 lower = self._newton if newton else self._lbfgs

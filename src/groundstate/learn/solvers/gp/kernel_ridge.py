@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.compute.thread_policy import for_table
 from groundstate.energy.base import Energy
 from groundstate.energy.kernels.squared import KernelSquaredEnergy
 from groundstate.errors import Unreliable, Unsupported
@@ -78,8 +77,8 @@ class KernelLeastSquares:
         assert isinstance(energy, KernelSquaredEnergy)
         history = History(solver="KernelLeastSquares", converged=True, stop="closed form")
         start = time.perf_counter()
-        x, y = problem.resident["x"].detach(), problem.resident["y"].detach()
-        with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor, for_table(x):
+        with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
+            x, y = problem.resident["x"].detach(), problem.resident["y"].detach()
             w, kernel = problem.sample_weight, energy.kernel
             if isinstance(kernel, Precomputed):
                 K, centers = x, torch.arange(len(x), device=x.device)[:, None]

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from groundstate.compute.thread_policy import given_threads
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.trees.leaves import TreeClassEnergy, TreeMeanEnergy
 from groundstate.energy.trees.nodes import Tree, TreeNodes
@@ -88,7 +89,7 @@ class GrowTrees:
         y = problem.resident["y"].cpu().numpy()
         weight = problem.sample_weight
         w = None if weight is None else weight.cpu().double().numpy()
-        threads = self.threads or torch.get_num_threads()
+        threads = self.threads or given_threads()
         classes = energy.k if isinstance(energy, TreeClassEnergy) else 0
         rows = TreeRows(X, y, w, self.limits, classes, self.categories, threads)
         line = WeightLine.of(X, y, weights=w) if self.bootstrap else None

@@ -16,7 +16,7 @@ from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.optimizers import StackedOptimizer
 from groundstate.compute.population.stack import Population
 from groundstate.compute.population.update import StepScalars
-from groundstate.compute.thread_policy import lone_products
+from groundstate.compute.thread_policy import given_threads, lone_products
 from groundstate.errors import NotApplicable
 from groundstate.learn.train.population.feed import Fed
 
@@ -72,7 +72,7 @@ class Steps:
         self.rows = x, labels.numpy(), values.numpy()
         self.macs = 3.0 * sum(w.numel() for w in dense.weights)  # of all members and one row
         self.steps = max(1, _BLOCK // (batch * self.size))  # of a block
-        self.most = max(1, min(torch.get_num_threads(), self.size))
+        self.most = max(1, min(given_threads(), self.size))
         self.map: Callable[..., Iterable[Any]] = map
 
     @contextmanager

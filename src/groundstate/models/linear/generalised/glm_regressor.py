@@ -200,7 +200,7 @@ class GLMRegressor(EnergyRegressor):
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level}")
         energy, x, o, home = self._at(X, offset)
-        with torch.no_grad():
+        with answering(energy, x):
             mean = energy.mean(x, o)
             ends = [energy.family.quantile(q, mean, energy.phi) for q in _tails(level)]
         both = torch.stack(ends, -1)  # (B, m, 2)
@@ -212,7 +212,7 @@ class GLMRegressor(EnergyRegressor):
         """Draws of y for each row, ``(n_rows, n_samples)`` (targets in the middle)."""
         energy, x, o, home = self._at(X, offset)
         generator = Key.of(random_state).torch(x.device)
-        with torch.no_grad():
+        with answering(energy, x):
             draws = energy.family.sample(energy.mean(x, o), energy.phi, n_samples, generator)
         draws = draws.permute(1, 2, 0)  # (B, m, n)
         return home.give(draws[:, 0] if self._flat_target else draws)
@@ -230,7 +230,7 @@ class GLMRegressor(EnergyRegressor):
         w = torch.ones(len(x), dtype=torch.float64, device=x.device)
         if sample_weight is not None:
             w = tensor(self._checked_weight(sample_weight, y), x.device)
-        with torch.no_grad():
+        with answering(energy, x):
             mean = energy.mean(x, o).double()
             base = (w @ target / w.sum()).expand_as(target)
             left = w @ energy.family.unit_deviance(target, mean)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.compute.random import Key
+from groundstate.compute.thread_policy import answering
 from groundstate.energy.linear.learned_noise import LINKS, NOISE, GaussianNoiseEnergy
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
@@ -98,7 +99,7 @@ class GaussianRegressor(EnergyRegressor):
         """Means, ``(n_samples,)`` or ``(n_samples, n_targets)``; with ``return_std`` also σ."""
         x, home = self._rows(X)
         assert isinstance(self.energy_, GaussianNoiseEnergy)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             mu, sigma = self.energy_.predict(x)
         mean = self._given(mu, home)
         return (mean, self._given(sigma, home)) if return_std else mean
@@ -122,7 +123,7 @@ class GaussianRegressor(EnergyRegressor):
         x, home = self._rows(X)
         assert isinstance(self.energy_, GaussianNoiseEnergy)
         generator = Key.of(random_state).torch(x.device)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             mu, sigma = self.energy_.predict(x)
             size = (n_samples, *mu.shape)
             noise = torch.randn(size, generator=generator, device=x.device, dtype=mu.dtype)

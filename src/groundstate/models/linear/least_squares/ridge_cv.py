@@ -11,7 +11,6 @@ from sklearn.metrics import check_scoring
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.compute.thread_policy import for_table
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
 from groundstate.learn.solvers.linear.least_squares import OutputL2
@@ -138,8 +137,7 @@ class RidgeCV(EnergyRegressor):
         self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray
     ) -> np.ndarray:
         path = RidgePath(X, y, weight, self.fit_intercept)
-        with for_table(X):
-            errors = path.each_left_out(alphas.tolist())  # (n, m, alphas)
+        errors = path.each_left_out(alphas.tolist())  # (n, m, alphas)
         predicted: Any = None
         if self.scoring is not None:
             predicted = (y.double()[:, :, None] - errors).cpu().numpy()

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from groundstate.compute.rows import hash_together
 from groundstate.compute.rows.distinct import distinct_rows
-from groundstate.compute.thread_policy import for_table
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.latent.kernel_codes import KernelCodeEnergy
 from groundstate.learn.base import History, Problem
@@ -72,8 +71,7 @@ class KernelAxes:
         assert isinstance(energy, KernelCodeEnergy)
         x, w = problem.resident["x"], problem.sample_weight
         history = History(converged=True, solver="KernelAxes", stop="closed form")
-        watch = Monitor(problem.callbacks, Run(problem, history, max_epochs=1))
-        with for_table(x), watch as monitor:
+        with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
             if isinstance(energy.kernel, Precomputed):  # its columns are rows, and stay as they are
                 share = torch.ones(len(x)).to(x) if w is None else w
                 place = None

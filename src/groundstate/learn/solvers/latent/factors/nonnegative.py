@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from groundstate.compute.thread_policy import for_table
 from groundstate.energy.latent.nonnegative_codes import NonnegativeCodeEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
@@ -61,11 +60,9 @@ class NonnegativeFactors:
         assert isinstance(energy, NonnegativeCodeEnergy)
         x, weight = problem.resident["x"], problem.sample_weight
         history = History(solver=f"NonnegativeFactors ({self.solver})", stop="max_iter")
-        with for_table(x):
-            W, Ht = self._begin(problem, energy, len(energy.H))
+        W, Ht = self._begin(problem, energy, len(energy.H))
         steps = Steps(x, energy.beta, None if weight is None else weight.to(x.dtype))
-        watch = Monitor(problem.callbacks, Run(problem, history, max_epochs=self.max_iter))
-        with for_table(x), watch as monitor:
+        with Monitor(problem.callbacks, Run(problem, history, max_epochs=self.max_iter)) as monitor:
             how = self._descent if self.solver == "cd" else self._multiplied
             how(energy, steps, W, Ht, history, monitor, problem)
         energy.set(Ht.T)
