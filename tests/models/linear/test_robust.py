@@ -228,3 +228,21 @@ def test_huber_with_about_as_many_columns_as_rows_finds_the_line(d: int) -> None
 
     theirs = peers.HuberRegressor(max_iter=10_000).fit(X, y)
     assert objective(HuberRegressor().fit(X, y)) <= objective(theirs) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "target"), [(1e-12, 1.0), (1e9, 1.0), (1.0, 1e-10), (1.0, 1e9), (1e-9, 1e9)]
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_quantile_in_any_unit(columns: float, target: float, sparse: bool) -> None:
+    plain = QuantileRegressor(quantile=0.3, alpha=0).fit(X, Y)
+    rows = csr_matrix(X * columns) if sparse else X * columns
+    found = QuantileRegressor(quantile=0.3, alpha=0).fit(rows, Y * target)
+    np.testing.assert_allclose(found.predict(rows) / target, plain.predict(X), atol=1e-6)
+
+
+def test_quantile_penalty_has_the_unit_of_its_columns() -> None:
+    plain = QuantileRegressor(alpha=0.1).fit(X, Y)
+    found = QuantileRegressor(alpha=0.1).fit(X, Y * 1e-10)
+    np.testing.assert_allclose(found.coef_ * 1e10, plain.coef_, atol=1e-6)
+    assert (plain.coef_ == 0).any()
