@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn import metrics as sk
+from sklearn.calibration import calibration_curve
 
 from groundstate.errors import DataError
-from groundstate.evaluate import METRICS, Prediction, all_scores, metric
+from groundstate.evaluate import (
+    METRICS,
+    Prediction,
+    all_scores,
+    bootstrap_metric,
+    interval,
+    metric,
+)
+from groundstate.evaluate.metrics import ConfusionAccumulator, ece, reliability, report
 
 rng = np.random.default_rng(0)
 N = 200
@@ -160,3 +169,53 @@ def test_scores_of_clusterings_have_their_usual_names() -> None:
     assert len(names) == 12
     for name in names:
         assert getattr(metrics, name) is getattr(peer, name)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int64", "float16", "float32"])
+@pytest.mark.parametrize("name", ["rmse", "mae", "mse", "r2"])
+def test_narrow_numbers_neither_wrap_nor_overflow(kind: str, name: str) -> None:
+    scale = {"float32": 1e25, "float16": 300.0, "int64": 2.0**61}.get(kind, 120.0)
+    truth, predicted = (np.random.default_rng(0).random((2, 100)) * scale).astype(kind)
+    wide = bootstrap_metric(name, truth.astype(float), predicted.astype(float), n_resamples=50)
+    assert metric(name).score(truth, Prediction(predicted)) == pytest.approx(wide.estimate)
+    found = interval(metric(name), truth, Prediction(predicted))
+    assert found.low <= found.estimate <= found.high
+    if kind == "float16" and name != "mse":
+        assert report(truth, predicted)[name] == pytest.approx(wide.estimate)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_intervals_have_the_unit_of_the_target(scale: float) -> None:
+    truth, predicted = np.random.default_rng(0).normal(size=(2, 100))
+    for name in ("rmse", "mae"):
+        plain = bootstrap_metric(name, truth, predicted, n_resamples=200)
+        scaled = bootstrap_metric(name, truth * scale, predicted * scale, n_resamples=200)
+        assert scaled.low == pytest.approx(plain.low * scale)
+        assert scaled.high == pytest.approx(plain.high * scale)
+
+
+def test_weights_that_sum_to_one_row_have_an_interval() -> None:
+    p, w, u = np.random.default_rng(0).random((3, 200))
+    y = (u > 0.5).astype(int)
+    found = bootstrap_metric("log_loss", y, p > 0.5, p, sample_weight=w / w.sum(), n_resamples=300)
+    assert found.low < found.estimate < found.high
+
+
+def test_matthews_keeps_its_digits_for_rare_classes_and_any_weights() -> None:
+    rare = ConfusionAccumulator(2, np.array([1e9, 1.0, 1.0, 1.0]))
+    assert rare.mcc == pytest.approx(0.5 - 1e-9, rel=1e-12)
+    y, pred, w = np.random.default_rng(0).integers(0, 4, (3, 200))
+    for scale in (1e-200, 1.0, 1e100):
+        table = ConfusionAccumulator(4)
+        table.update(y, pred, w * scale)
+        assert table.mcc == pytest.approx(sk.matthews_corrcoef(y, pred, sample_weight=w))
+
+
+def test_quantile_bins_keep_hard_forecasts_apart() -> None:
+    p = np.repeat([0.0, 1.0], 50)
+    y = np.tile([0, 1], 50)
+    assert ece(y, p, strategy="quantile") == pytest.approx(0.5)
+    seen, predicted = calibration_curve(y, p, n_bins=10, strategy="quantile")
+    curve = reliability(y, p, 10, strategy="quantile")
+    np.testing.assert_allclose(curve.observed, seen)
+    np.testing.assert_allclose(curve.predicted, predicted)

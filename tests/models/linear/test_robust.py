@@ -148,7 +148,9 @@ def tube(model: Any, C: float, eps: float, power: int, w: Any) -> float:
 def test_linear_svr_is_never_above_scikit_learn(loss: str, C: float, eps: float) -> None:
     power = 2 if loss.startswith("squared") else 1
     ours = LinearSVR(C=C, epsilon=eps, loss=loss).fit(X, Y, W)
-    peer = PeerLinearSVR(C=C, epsilon=eps, loss=loss, max_iter=200_000, tol=1e-8).fit(X, Y, W)
+    peer = PeerLinearSVR(
+        C=C, epsilon=eps, loss=loss, max_iter=200_000, tol=1e-8, random_state=0
+    ).fit(X, Y, W)
     low, high = tube(ours, C, eps, power, W), tube(peer, C, eps, power, W)
     assert low <= high * (1 + 1e-7)
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=5e-3)
@@ -210,3 +212,37 @@ def test_noise_of_a_loss_is_normalised_and_drawn(name: str, T: float) -> None:
     for q in (0.05, 0.3, 0.6, 0.95):
         at = grid[int(torch.searchsorted(below, torch.tensor(q, dtype=torch.float64))), 0]
         assert float((draws <= at).double().mean()) == pytest.approx(q, abs=0.01)
+
+
+@pytest.mark.parametrize("d", [25, 31, 40, 60])
+def test_huber_with_about_as_many_columns_as_rows_finds_the_line(d: int) -> None:
+    """σ shrinks to nothing there, and did so before the line was found."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, d))
+    y = X[:, :5].sum(1) + 0.5 * rng.normal(size=30)
+
+    def objective(model: Any) -> float:
+        u = np.abs(y - model.predict(X)) / model.scale_
+        loss = np.where(u < 1.35, u**2, 2 * 1.35 * u - 1.35**2)
+        return float((model.scale_ * (1 + loss)).sum() + 1e-4 * model.coef_ @ model.coef_)
+
+    theirs = peers.HuberRegressor(max_iter=10_000).fit(X, y)
+    assert objective(HuberRegressor().fit(X, y)) <= objective(theirs) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "target"), [(1e-12, 1.0), (1e9, 1.0), (1.0, 1e-10), (1.0, 1e9), (1e-9, 1e9)]
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_quantile_in_any_unit(columns: float, target: float, sparse: bool) -> None:
+    plain = QuantileRegressor(quantile=0.3, alpha=0).fit(X, Y)
+    rows = csr_matrix(X * columns) if sparse else X * columns
+    found = QuantileRegressor(quantile=0.3, alpha=0).fit(rows, Y * target)
+    np.testing.assert_allclose(found.predict(rows) / target, plain.predict(X), atol=1e-6)
+
+
+def test_quantile_penalty_has_the_unit_of_its_columns() -> None:
+    plain = QuantileRegressor(alpha=0.1).fit(X, Y)
+    found = QuantileRegressor(alpha=0.1).fit(X, Y * 1e-10)
+    np.testing.assert_allclose(found.coef_ * 1e10, plain.coef_, atol=1e-6)
+    assert (plain.coef_ == 0).any()

@@ -106,3 +106,14 @@ def test_the_density_sums_to_one(metric) -> None:
     x = torch.cartesian_prod(line, line)
     total = (-energy.table("y", x=x)).exp().sum() * (line[1] - line[0]) ** 2
     assert abs(total.item() - 1) < 1e-3
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e8])
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_the_unit_of_the_columns_does_not_matter(scale: float, metric: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=150), [-0.5, 0.5])
+    plain = NearestCentroid(metric).fit(X, y).predict(X)
+    found = NearestCentroid(metric).fit(X * scale, y).predict(X * scale)
+    np.testing.assert_array_equal(found, plain)

@@ -17,6 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from groundstate import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    GradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -357,3 +358,38 @@ def test_packed_trees_answer_as_plain_ones() -> None:
     torch.testing.assert_close(nodes.apply_rows(new), nodes.descend(new), rtol=0, atol=0)
     nodes.threshold.copy_(old)
     np.testing.assert_array_equal(model.predict(new.numpy()), first)
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(2.0**20, 1.0), (0.0, 2.0**-30), (2.0**27, 2.0**-3)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeRegressor(max_depth=6),
+        DecisionTreeRegressor(max_depth=4, splitter="random", random_state=0),
+        RandomForestRegressor(5, random_state=0, bootstrap=False, max_features=2),
+        GradientBoostingRegressor(n_estimators=5),
+    ],
+)
+def test_the_unit_and_the_zero_of_the_target_do_not_matter(
+    model: Any, shift: float, scale: float
+) -> None:
+    """Prices of 1e6 ± 1 and currents of 1e-9: cuts were compared by sums of squares far from 0."""
+    y = np.round(Y * 2**20) / 2**20  # so that no digit is lost by the shift
+    plain = clone(model).fit(X, y).predict(X)
+    moved = clone(model).fit(X, y * scale + shift).predict(X)
+    np.testing.assert_allclose((moved - shift) / scale, plain, atol=1e-6)
+
+
+def test_a_least_decrease_and_the_impurity_have_the_unit_of_the_target() -> None:
+    small = DecisionTreeRegressor(min_impurity_decrease=0.05).fit(X, Y)
+    large = DecisionTreeRegressor(min_impurity_decrease=0.05 * 1e8).fit(X, Y * 1e4 + 1e7)
+    assert small.get_n_leaves() == large.get_n_leaves() > 2
+    np.testing.assert_allclose(large.tree_.impurity, small.tree_.impurity * 1e8, rtol=1e-6)
+    theirs = peer.DecisionTreeRegressor(min_impurity_decrease=0.05).fit(X, Y)
+    np.testing.assert_allclose(small.predict(X), theirs.predict(X))
+
+
+def test_a_constant_target_far_from_zero_is_one_exact_leaf() -> None:
+    model = DecisionTreeRegressor().fit(X, np.full(300, 1e6 + 0.1))
+    assert model.get_n_leaves() == 1
+    assert set(model.predict(X)) == {1e6 + 0.1}

@@ -126,7 +126,7 @@ def _table_means(y: NDArray[Any], p: Prediction, weight: Floats | None) -> Float
 
 def _r2(y: NDArray[Any], predicted: NDArray[Any], weight: Floats | None) -> float:
     truth = np.asarray(y, np.float64)
-    gap = truth - predicted
+    gap = truth - predicted.astype(np.float64, copy=False)
     spread = truth - np.average(truth, weights=weight)
     a, b = (gap, spread) if weight is None else (weight * gap, weight * spread)
     return float(_explained(np.array([a @ gap, 0.0, b @ spread])))
@@ -159,13 +159,19 @@ def _brier(y: NDArray[Any], p: Prediction) -> Floats:
     return distance / 2 if k == 2 else distance
 
 
+def _gap(y: NDArray[Any], p: Prediction) -> Floats:
+    """Small integers would wrap around, float32 overflow in its square."""
+    return y.astype(np.float64, copy=False) - p.values.astype(np.float64, copy=False)
+
+
 def _squares(y: NDArray[Any], p: Prediction) -> Floats:
-    return np.square(y - p.values)[:, None]
+    return np.square(_gap(y, p))[:, None]
 
 
 def _spread(y: NDArray[Any], p: Prediction) -> Floats:
-    middle = y - (y.min() + y.max()) / 2  # without it y**2 - mean**2 cancels
-    return np.stack([np.square(y - p.values), middle, np.square(middle)], 1)
+    truth = y.astype(np.float64, copy=False)
+    middle = truth - (truth.min() + truth.max()) / 2  # without it y**2 - mean**2 cancels
+    return np.stack([np.square(_gap(y, p)), middle, np.square(middle)], 1)
 
 
 def _explained(means: Floats) -> Floats:
@@ -199,7 +205,7 @@ _ROWS = (
     Metric("rmse", "root of the mean squared error, in units of the target", "regression", False,
            "values", _squares, lambda means: np.sqrt(means[..., 0]), bounds=POSITIVE),
     Metric("mae", "mean absolute error, in units of the target", "regression", False, "values",
-           lambda y, p: np.abs(y - p.values)[:, None], is_mean=True, bounds=POSITIVE),
+           lambda y, p: np.abs(_gap(y, p))[:, None], is_mean=True, bounds=POSITIVE),
     Metric("mean_nll", "mean negative log-likelihood (nats) of a row", "density", False, "values",
            lambda y, p: -p.values[:, None].astype(np.float64), is_mean=True),
 )  # fmt: skip

@@ -153,10 +153,15 @@ class ConfusionAccumulator(Displayed):
     @property
     def mcc(self) -> float:
         """Matthews' correlation of labels and predictions; 0 when one of them is constant."""
-        table = self.table
-        s, t, p = table.sum(), table.sum(1), table.sum(0)
-        below = np.sqrt(float((s * s - p @ p) * (s * s - t @ t)))
-        return float((np.trace(table) * s - t @ p) / below) if below > 0 else 0.0
+        table = self.table / (self.table.max() or 1.0)
+        # sums of positive terms: s² - p·p of a rare class in 1e9 rows loses its digits
+        hit, others = np.diag(table), 1 - np.eye(self.n_classes)
+        missed = table * others
+        t, p = table.sum(1), table.sum(0)
+        below = np.sqrt(t @ others @ t) * np.sqrt(p @ others @ p)
+        fn, fp = missed.sum(1), missed.sum(0)
+        elsewhere = others @ hit + np.maximum(missed.sum() - fn - fp, 0.0)  # neither of k nor k
+        return float((hit @ elsewhere - fn @ fp) / below) if below > 0 else 0.0
 
 
 def f1_of_macros(y: Any, pred: Any = None, *, sample_weight: Any = None) -> float:

@@ -188,7 +188,8 @@ def _bins(p: Floats, n_bins: int, strategy: str, w: Floats) -> NDArray[np.intp]:
         edges = np.linspace(0, 1, n_bins + 1)
     elif strategy == "quantile":
         at = np.linspace(0, 1, n_bins + 1)
-        edges = np.unique(repeated_quantile(p, w if (w != w[0]).any() else None, at))
+        # many equal forecasts give equal edges, which must stay: hard 0s and 1s are two bins
+        edges = repeated_quantile(p, w if (w != w[0]).any() else None, at)
     else:
         raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
     return np.searchsorted(edges[1:-1], p)  # as scikit-learn's calibration_curve

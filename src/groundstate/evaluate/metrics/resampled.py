@@ -107,6 +107,8 @@ class Resampled:
 
     def acceleration(self) -> float:
         """Skewness of the influence of single rows on the first model's score."""
+        if self.weight.sum() <= 1:  # no more than one row: there is none to leave out
+            return 0.0
         if self.metric.is_rank:
             cells = len(self.weight) ** 2 * class_count(self.predictions[0])
             if cells > 2 * _LEAVE_ONE_OUT**2 or self.groups is not None:

@@ -315,6 +315,7 @@ def _multilabel(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
 def _regression(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
     from sklearn import metrics as sk
 
+    y, pred = (np.asarray(v, np.float64) for v in (y, pred))  # float16 squares overflow at 256
     return {
         "rmse": float(sk.root_mean_squared_error(y, pred, sample_weight=w)),
         "mae": float(sk.mean_absolute_error(y, pred, sample_weight=w)),

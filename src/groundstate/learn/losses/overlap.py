@@ -153,10 +153,14 @@ def focal_rows(
 
 def _binary(s: Tensor, y: Tensor, gamma: float, alpha: float | Tensor | None) -> Tensor:
     ce = functional.binary_cross_entropy_with_logits(s, y, reduction="none")
-    p = torch.sigmoid(s)
-    loss = _power(p + y - 2 * p * y, gamma) * ce  # 1 − p_t
+    missed = y * torch.sigmoid(-s) + (1 - y) * torch.sigmoid(s)  # 1 − p_t without its rounding
+    loss = _power(missed, gamma) * ce
     return loss if alpha is None else loss * (alpha * y + (1 - alpha) * (1 - y))
 
 
 def _power(base: Tensor, gamma: float) -> Tensor:
-    return torch.ones_like(base) if gamma == 0 else base**gamma
+    if gamma == 0:
+        return torch.ones_like(base)
+    if gamma < 1:  # the slope of a root at 0 is infinite, and infinity times a loss of 0 is NaN
+        base = base.clamp_min(torch.finfo(base.dtype).tiny)
+    return base**gamma

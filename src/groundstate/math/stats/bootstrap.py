@@ -136,7 +136,9 @@ def interval_of(
         below = (draws < estimate).mean() + (draws == estimate).mean() / 2
         z0 = scipy.stats.norm.ppf(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
         shifted = z0 + tails
-        tails = z0 + shifted / (1 - acceleration * shifted)
+        room = 1 - acceleration * shifted
+        with np.errstate(divide="ignore"):  # no room: so skewed that the tail is the last draw
+            tails = z0 + np.where(room > 0, shifted / room, np.sign(shifted) * np.inf)
     low, high = np.quantile(draws, scipy.stats.norm.cdf(tails))
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
@@ -148,6 +150,7 @@ def mean_acceleration(x: Floats, weight: Floats) -> float:
     if not len(x):
         return 0.0
     u = x - weight @ x / weight.sum()
+    u = u / (np.abs(u).max() or 1.0)  # skewness has no unit, and cubes of 1e150 overflow
     spread = float(weight @ u**2) ** 1.5
     return float(weight @ u**3) / (6 * spread) if spread > 0 else 0.0
 

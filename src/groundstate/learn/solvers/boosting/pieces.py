@@ -94,7 +94,7 @@ class TreeBase:
         self.nodes = TreeNodes().to(x.dtype)
 
     def fit(self, r: Tensor, weight: Tensor, key: Key) -> Piece:
-        self.rows.y = r.numpy()[:, None].copy()
+        self.rows.set_targets(r.numpy()[:, None])
         tree = self._counted(weight.numpy()).grow(weight.numpy(), key.low)
         tree = pruned(tree, self.prune) if self.prune > 0 else tree
         return TreePiece(tree, leaves_of(tree, self.x, self.nodes), self.trees)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import linprog
-from scipy.sparse import csc_matrix, eye, hstack, issparse, vstack
+from scipy.sparse import csc_matrix, diags_array, eye, hstack, issparse, vstack
 
 from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
@@ -79,17 +79,22 @@ class QuantileProgram:
             strength = float(problem.penalty.strength) if isinstance(problem.penalty, L1) else 0.0
             q = energy.loss.q if isinstance(energy.loss, Quantile) else 0.5
             twice = 1.0 if isinstance(energy.loss, Quantile) else 2.0  # |r| is twice ρ of a half
+            target = y.double().numpy()[index, 0]
+            # HiGHS has absolute tolerances of 1e-7, so that it needs numbers of ordinary size
+            unit, units = _power(target), _power(rows)
+            rows = rows @ diags_array(1 / units) if issparse(rows) else rows / units
             found = self._solve(
-                rows, y.double().numpy()[index, 0], twice * weight, q, strength, energy.bias
+                rows, target / unit, twice * weight, q, strength / units, energy.bias
             )
             history.converged = found.status == 0
             if found.x is not None:
-                line = -found.eqlin.marginals
+                line = -unit * found.eqlin.marginals
+                line[: energy.d] /= units
                 energy.W[0] = torch.from_numpy(line[: energy.d].copy()).to(energy.W)
                 if energy.b is not None:
                     energy.b[0] = float(line[energy.d])
             history.n_iter = max(1, int(found.nit))
-            history.objective.append(-float(found.fun or 0.0) / problem.total_weight)
+            history.objective.append(-unit * float(found.fun or 0.0) / problem.total_weight)
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(history.objective[0])
         history.n_iter = max(1, int(found.nit))
@@ -103,15 +108,15 @@ class QuantileProgram:
             )
         return history
 
-    def _solve(self, x: Any, y: Any, w: Any, q: float, strength: float, bias: bool) -> Any:
+    def _solve(self, x: Any, y: Any, w: Any, q: float, strength: Any, bias: bool) -> Any:
         sparse = issparse(x)
         rows = x.T if sparse else np.ascontiguousarray(x.T)
         bounds = np.column_stack([w * (q - 1), w * q])
         cost = -y
-        if strength > 0:
+        if (strength > 0).any():
             d = rows.shape[0]
             rows = hstack([rows, eye(d)]) if sparse else np.hstack([rows, np.eye(d)])
-            bounds = np.vstack([bounds, np.tile([-strength, strength], (d, 1))])
+            bounds = np.vstack([bounds, np.column_stack([-strength, strength])])
             cost = np.concatenate([cost, np.zeros(d)])
         if bias:
             ones = np.zeros((1, len(cost)))
@@ -121,3 +126,13 @@ class QuantileProgram:
             cost, A_eq=rows, b_eq=np.zeros(rows.shape[0]), bounds=bounds, method=self.method,
             options=dict(self.options),
         )  # fmt: skip
+
+
+def _power(values: Any) -> Any:
+    """A power of two near the range of each column, 1 where that is of ordinary size."""
+    if issparse(values):
+        size = abs(values).max(0).toarray()[0]
+    else:
+        size = np.ptp(values, axis=0)
+    plain = (size > 1e-3) & (size < 1e6) | (size == 0)
+    return np.where(plain, 1.0, np.ldexp(1.0, np.frexp(size)[1]))

@@ -175,7 +175,8 @@ class _Line:
 
     def step(self) -> bool:
         """One damped Newton step; False when no descent is left."""
-        move = -solved(self._hessian(), self.gradient)
+        hessian = self._hessian()
+        move = -solved(hessian, self.gradient)
         slope = float(move @ self.gradient)
         if not slope < -1e-15 * abs(self.value):
             return False
@@ -183,8 +184,14 @@ class _Line:
         if self.scaled:
             if self.theta[d] <= self.floor:  # the line meets all rows
                 return False
-            if move[d] < 0:
-                size = min(1.0, 0.9 * float(self.theta[d] / -move[d]))
+            least = -0.9 * float(self.theta[d])
+            if move[d] < least:  # σ would be gone before the line has found its place
+                line = np.append(-solved(hessian[:d, :d], self.gradient[:d]), 0.0)
+                down = float(line @ self.gradient)
+                if down < -1e-8 * abs(self.value):
+                    move, slope = line, down
+                else:
+                    size = least / float(move[d])
         for _ in range(50):
             theta = self.theta + size * move
             value, gradient, kept = self._at(theta)

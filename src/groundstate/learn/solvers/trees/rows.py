@@ -107,15 +107,14 @@ class TreeRows:
         self.X, self.limits, self.classes, self.counted = X, limits, classes, weight is None
         self.weight = np.ones(n) if weight is None else weight.astype(np.float64)
         self.label = y.astype(np.int64) if classes else np.zeros(1, np.int64)
-        self.y = np.zeros((1, 1)) if classes else np.ascontiguousarray(y, np.float64)
         self.sizes = np.zeros(d, np.int64) if categories is None else np.array(categories, np.int64)
         self.sets = categories is not None and bool(self.sizes.any())
-        kind = KINDS[limits.criterion]
+        self.kind = kind = KINDS[limits.criterion]
+        self.set_targets(np.zeros((1, 1)) if classes else y)
         if kind == ABSOLUTE and self.y.shape[1] > 1:
             raise DataError("criterion='absolute_error' takes one target, got several columns of y")
         if kind == POISSON and (self.y.min() < 0 or not self.y.sum() > 0):
             raise DataError("criterion='poisson' needs non-negative y with a positive sum")
-        self.kind = kind
         self.drawn = limits.splitter == "random" and kind != ABSOLUTE
         binned = limits.splitter == "hist" or (limits.splitter != "exact" and n > limits.exact_rows)
         self.exact = self.drawn or not binned
@@ -154,6 +153,19 @@ class TreeRows:
         self.columns = Columns(codes, n_bins, self.sizes, rising, missing)
         self.levels, self.start = levels, start  # the smallest value of every code, by column
 
+    def set_targets(self, y: NDArray[Any]) -> None:
+        r"""Targets ``(n, m)``, for squared errors shifted and scaled by :func:`units`.
+
+        Their cuts are compared by :math:`S^2/W`, which has no digits left for the gain where
+        the targets are far from zero.
+        """
+        y = np.ascontiguousarray(y, np.float64)
+        self.shift, self.unit = np.zeros(y.shape[1]), 1.0
+        if self.kind == SQUARED:
+            live = y[self.weight > 0] if len(y) == len(self.weight) else y
+            self.shift, self.unit = units(live)
+        self.y = (y - self.shift) / self.unit
+
     def _stay_sorted(self, keys: NDArray[Any], wide: int) -> bool:
         """Whether sorted columns pay: many values, few columns left out, and they fit."""
         (d, n), columns = keys.shape, self.limits.columns
@@ -182,7 +194,8 @@ class TreeRows:
         rule = Rule(self.kind, size, least, columns)
         leaves = len(rows) if limits.max_leaves is None else min(len(rows), limits.max_leaves)
         depth = _NEVER if limits.max_depth is None else limits.max_depth
-        stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
+        decrease = limits.min_decrease / self.unit / self.unit
+        stop = Stop(depth, limits.max_leaves or 0, split, decrease)
         tree = empty_nodes(2 * leaves - 1, self.classes or size - 1)
         given = self._given(weight, two)
         keys = local = values = bins = hist = sets = run = many = median = copy = None  # type: Any
@@ -249,7 +262,9 @@ class TreeRows:
             for k in inner[self.sizes[feature[inner]] > 0].tolist():
                 chosen[k] = sets[order[k]][: self.sizes[feature[k]]].copy()
         count = whole[:, table.LAST] - whole[:, table.FIRST]
-        impurity = real[:, table.IMPURITY].copy()
+        impurity = real[:, table.IMPURITY] * self.unit * self.unit
+        if not self.classes:
+            value = value * self.unit + self.shift
         return Tree(
             feature, threshold, left, right, nan_left, value, heavy, impurity, count, chosen
         )
@@ -266,6 +281,28 @@ class TreeRows:
         else:  # the edge behind code c is the first value of code c + 1
             found = self.levels[start + np.minimum(low + 1, self.columns.n_bins[j] - 1)]
         return np.where(high < 0, np.inf, found)
+
+
+def units(y: F64) -> tuple[F64, float]:
+    """A shift ``(m,)`` near the targets and a power of two near their range, by which they lose no digit.
+
+    Targets that are not far from zero, beside their range, are not shifted.
+
+    >>> units(np.array([[1e6 - 1.5], [1e6 + 2.0]]))
+    (array([1000000.]), 2.0)
+    >>> units(np.array([[0.1], [1.0]]))
+    (array([0.]), 0.5)
+    """
+    if not len(y):
+        return np.zeros(y.shape[1]), 1.0
+    low, high = y.min(0), y.max(0)
+    with np.errstate(over="ignore"):
+        wide = high - low
+    two = np.ldexp(1.0, np.clip(np.frexp(wide)[1] - 1, -1000, 1000))
+    middle = low / 2 + high / 2
+    shift = np.where(wide > 0, np.round(middle / two / 16) * (16 * two), low)
+    widest = float(wide.max())
+    return shift, float(two.max()) if 0 < widest < np.inf else 1.0
 
 
 def _first_values(bins: Bins, X: NDArray[Any], j: int) -> F64:
