@@ -47,7 +47,8 @@ class ByValue(Method):
     >>> from groundstate.infer import minimise
     >>> e = GaussianMixtureEnergy(2, 1)
     >>> with torch.no_grad():
-    ...     e.mu.copy_(torch.tensor([[-3.0], [3.0]])), e.logits.copy_(torch.tensor([0.0, 1.0]))
+    ...     _ = e.mu.copy_(torch.tensor([[-3.0], [3.0]]))
+    ...     _ = e.logits.copy_(torch.tensor([0.0, 1.0]))
     >>> found = minimise(e, ("x", "z"))
     >>> found["z"].item(), found["x"].item()
     (1, 3.0)
