@@ -22,7 +22,7 @@ from groundstate.study.unlabelled.cells import Numbers
 from groundstate.study.unlabelled.densities import DensitySearch, _simplest
 from groundstate.study.unlabelled.groups import _marks, group_facts
 from groundstate.study.unlabelled.outliers import outlier_facts
-from groundstate.study.unlabelled.survey import _verdict, reason_words
+from groundstate.study.unlabelled.survey import _about_odd, _verdict, reason_words
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +209,26 @@ def test_odd_cells_are_named_with_what_was_expected() -> None:
     weight = next(r for r in first["reasons"] if r["column"] == "weight")
     assert weight["value"] == 6.0 and weight["expected"][1] < 3.0
     assert reason_words(weight).startswith("weight is 6, where ")
+
+
+def test_odd_cells_of_a_column_and_its_copy_are_named() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=300)
+    size[7] = 30.0
+    colour = np.where(np.arange(300) == 7, "purple", rng.choice(["red", "blue"], 300))
+    table = data.read({
+        "size": size, "copy": size, "other": rng.normal(size=300), "colour": colour, "farbe": colour
+    })  # fmt: skip
+    model = TablePredictor(GaussianMixture(1, random_state=0), dequantise=True).fit(table)
+    first = outlier_facts(model, table, -model.score_samples(table), Key.of(0))[0]
+    assert first["row"] == 8
+    assert {r["column"] for r in first["reasons"]} <= {"size", "copy", "colour", "farbe"}
+    assert {r["column"] for r in first["reasons"]} & {"size", "copy"}
+    size_of = next(r for r in first["reasons"] if r["column"] in ("size", "copy"))
+    assert size_of["value"] == 30.0 and size_of["expected"][1] < 2.5
+    facts = {"outliers": [first | {"missing": ["other"]}], "energy": {"median": 1.0}}
+    assert _about_odd(facts).endswith("; other is missing.")
+    assert "is usual" in _about_odd(facts)
 
 
 def test_energies_are_in_the_units_of_the_score_and_odd_rows_name_what_they_miss() -> None:
