@@ -59,22 +59,23 @@ def _rarely_missing(table: Table) -> list[str]:
 def _reasons(
     model: TablePredictor, rows: Table, table: Table, key: Key
 ) -> list[list[dict[str, Any]]]:
-    """The cells of each row that the others do not expect; where they explain each other (a column
-    and its copy), those that are rare in their columns."""
+    """The cells of each row that the others do not expect, and those that are rarer still in their
+    own columns, where cells explain each other (a column and its copy)."""
     found: list[list[dict[str, Any]]] = [[] for _ in range(rows.n_rows)]
     ranges, columns = ranges_of(table), _candidates(model, rows)
     for column in columns:
         drawn = draws_of(model, rows, column, key.fold("cell", column))
         for i, reason in _odd_cells(model, rows, column, drawn, ranges):
             found[i].append(reason)
-    alone: list[list[dict[str, Any]]] = [[] for _ in range(rows.n_rows)]
-    for column in columns if not all(found) else ():
+    strongest = [max((one["surprise"] for one in own), default=0.0) for own in found]
+    for column in columns:
         kind = model.schema_[column].kind
         drawn = column_itself(table, column, kind, model.schema_[column].integer, rows.n_rows)
         for i, reason in _odd_cells(model, rows, column, drawn, ranges):
-            alone[i].append({**reason, "alone": True})
-    given = [own or other for own, other in zip(found, alone, strict=True)]
-    return [sorted(r, key=lambda one: -one["surprise"])[:_REASONS] for r in given]
+            named = any(one["column"] == column for one in found[i])
+            if reason["surprise"] > strongest[i] and not named:
+                found[i].append({**reason, "alone": True})
+    return [sorted(r, key=lambda one: -one["surprise"])[:_REASONS] for r in found]
 
 
 def _odd_cells(

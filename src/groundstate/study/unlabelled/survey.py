@@ -351,5 +351,5 @@ def reason_words(reason: dict[str, Any]) -> str:
     word = "usual" if reason.get("alone") else "expected"
     if isinstance(value, str):
         return f"{name} is {value}, where {expected} is {word}"
-    low, high = (f"{end:.4g}" for end in expected)
-    return f"{name} is {value:.4g}, where {low if low == high else f'{low} to {high}'} is {word}"
+    here, low, high = (f"{v:.4g}".replace("-", "−", 1 if v < 0 else 0) for v in (value, *expected))
+    return f"{name} is {here}, where {low if low == high else f'{low} to {high}'} is {word}"
