@@ -261,7 +261,7 @@ def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options:
     other = _only_tables(options)
     if other:
         raise DataError(
-            f"{', '.join(other)} belong to tables; the rows of {str(source)!r} take "
+            f"only tables take {', '.join(other)}; the rows of {str(source)!r} take "
             f"{', '.join(_OF_ROWS)}"
         )
     mine = {k: v for k, v in options.items() if k in _OF_ROWS and (v is not None or k == "ledger")}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +44,7 @@ def test_the_folder_of_a_forecast(tmp_path: Path) -> None:
     assert page.count("<figure>") == 2 and "<svg" in page and "<script" not in page
     assert facts["ledger"] == {"looks": 1, "clean": True, "recorded": True}
     asked = ["predict", str(out / "model.gs"), str(source)]
-    told = CliRunner().invoke(app, [*asked, "--level", "0.95", "--out", str(tmp_path / "more.csv")])
+    told = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "more.csv")])
     assert told.exit_code == 0, told.output
     assert pl.read_csv(tmp_path / "more.csv").equals(table)  # the same series, the same future
     shorter = tmp_path / "shorter.csv"
@@ -91,11 +94,22 @@ def test_a_series_of_dates_needs_no_names(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     facts = json.loads(done.stdout)
     assert facts["columns"] == ["sold"] and facts["error"] < 0.1 * facts["naive"]
-    told = CliRunner().invoke(
-        app, ["predict", str(out / "model.gs"), str(source), "--level", "0.95"]
-    )
+    told = CliRunner().invoke(app, ["predict", str(out / "model.gs"), str(source)])
     assert told.exit_code == 0, told.output
     assert told.stdout == (out / "forecast.csv").read_text()
+    lines = pl.read_csv(told.stdout.encode(), try_parse_dates=True)
+    assert lines["date"].to_list() == [date(2024, 4, 7 + k) for k in range(6)]
+    assert facts["dates"] == [[f"2024-04-{7 + k:02d}" for k in range(6)]]
+    assert "2024-04-07 to 2024-04-12" in (out / "report.html").read_text()
+    script = CliRunner().invoke(app, ["export", str(out)])
+    assert script.exit_code == 0, script.output
+    looks = Path(f"{source}.ledger.jsonl").read_text()
+    spoken = io.StringIO()
+    with contextlib.redirect_stdout(spoken):
+        exec(script.stdout.replace("sys.argv[1] if len(sys.argv) > 1 else ", ""), {})
+    again = json.loads(spoken.getvalue())
+    assert {**again, "ledger": None} == {k: facts[k] for k in again} | {"ledger": None}
+    assert Path(f"{source}.ledger.jsonl").read_text() == looks  # which is no further look
     for extra, words in (
         (["--time", "when"], "there is no column 'when'"),
         (["--target", "price"], "there is no column 'price'"),

@@ -77,8 +77,8 @@ def test_labels_that_the_model_does_not_know_are_named(call: Any, tmp_path: Path
     pl.DataFrame({"x": x, "y": label}).write_csv(tmp_path / "old.csv")
     label[:10] = "wealthy"
     pl.DataFrame({"x": x + 0.01, "y": label}).write_csv(tmp_path / "new.csv")
-    done = call("fit", tmp_path / "old.csv", "-t", "y", "-m", "GaussianNB", "--quick", "--ledger", "none",
-                "-o", tmp_path / "out")  # fmt: skip
+    done = call("fit", tmp_path / "old.csv", "-t", "y", "-m", "GaussianNB", "--quick", "--budget", "none",
+                "--ledger", "none", "-o", tmp_path / "out")  # fmt: skip
     assert done.code == 0, done.error
     text = call("score", tmp_path / "out" / "model.gs", tmp_path / "new.csv").out
     assert (

@@ -35,9 +35,10 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_a_spring(tmp_path: Path) -> None:
     file, out = tmp_path / "spring.toml", tmp_path / "out"
     file.write_text(SPRING + "[parameters]\nk = 4.0\n" + QUICK)
-    code, text = run(str(file), "--out", str(out), "--json")
+    code, text = run(str(file), "--out", str(out))
     assert code == 0, text
-    assert json.loads(text)["kind"] == "ODE"
+    assert "parameters: k: 4\n" in text and "coordinates: t: 0 to 2\n" in text and "{" not in text
+    assert json.loads((out / "report.json").read_text())["kind"] == "ODE"
     model = groundstate.load(out / "model.gs")
     t = np.linspace(0, 2, 9)[:, None]
     assert np.abs(model.predict(t) - np.cos(2 * t[:, 0])).max() < 0.05
@@ -71,3 +72,10 @@ def test_bad_files_are_one_sentence(tmp_path: Path, text: str, said: str) -> Non
     file.write_text(text)
     code, output = run(str(file))
     assert code == 2 and said in output
+
+
+def test_a_place_that_takes_no_folder_is_found_before_the_work(tmp_path: Path) -> None:
+    file = tmp_path / "spring.toml"
+    file.write_text(SPRING + "[parameters]\nk = 4.0\n[pinn]\nlbfgs_steps = 1_000_000\n")
+    code, text = run(str(file), "--out", str(file / "out"))
+    assert code == 2 and "out" in text

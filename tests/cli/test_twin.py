@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,9 @@ def test_the_folder_holds_a_twin_and_the_report(folder: Path) -> None:
     ):
         assert word in page
     assert "study_generators" in (out / "reproduce.py").read_text()
+    cells = [cell for cell in re.findall(r"<td>([^<]*)</td>", page) if " to " in cell]
+    assert any("−" in cell for cell in cells)
+    assert not [cell for cell in cells if re.search(r"(^|[ (])-\d|\d\.\d{4}", cell)]
 
 
 def test_draws_and_gaps(folder: Path) -> None:

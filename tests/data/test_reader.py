@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from groundstate.data import Schema, load, read
+from groundstate.data import Schema, load, read, stream
 from groundstate.data.tables.delimited import (
     FAST_FROM,
     find_layout,
@@ -293,6 +293,29 @@ def test_training_schema_reads_new_rows(write) -> None:  # type: ignore[no-untyp
             write("sex,species\nMALE,a\nMALE,b\n", "less.csv"),
             schema=train.schema.select(["species", "island", "sex"]),
         )
+
+
+@pytest.mark.parametrize(("text", "columns", "left_out"), [
+    ("# from the lab, 2024\n# it's \"raw\n\na;b\n1;2\n3;4\n", ["a", "b"], "2 lines of comments"),
+    ("#\n# a,b\n1,2\n3,4\n", ["a", "b"], "1 line of comments"),
+    ("# a b\n1 2\n3 4\n", ["a", "b"], ""),
+    ("##source=x\r\n#chrom\tpos\r\n1\t2\r\n3\t4\r\n", ["#chrom", "pos"], "1 line of comments"),
+    ("#a,b\n1,2\n3,4\n", ["#a", "b"], ""),
+    ("#tag,b\n#love,2\nlife,4\n", ["#tag", "b"], ""),
+    ("# only one column\nx\n1\n3\n", ["x"], "1 line of comments"),
+])  # fmt: skip
+def test_comments_above_the_rows(write, text: str, columns: list[str], left_out: str) -> None:  # type: ignore[no-untyped-def]
+    file = write(text, "t.csv")
+    table = read(file)
+    assert list(table.columns) == columns and table.n_rows == 2
+    assert any(left_out in note for note in table.notes) == bool(left_out)
+    (streamed,) = stream(file)
+    assert streamed.frame.equals(table.frame)
+
+
+def test_a_ragged_row_below_comments_is_named(write) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(DataError, match="line 4 of 't.csv' has 3 fields"):
+        read(write("# one\na,b\n1,2\n1,2,3\n4,5\n", "t.csv"))
 
 
 def test_fast_parser_agrees_with_the_reference() -> None:

@@ -8,9 +8,10 @@ import pytest
 import torch
 from sklearn.dummy import DummyClassifier
 
-from groundstate import LogisticRegression, Perceptron, Ridge, data, explain
+from groundstate import LanguageModel, LogisticRegression, Perceptron, Ridge, data, explain
 from groundstate.errors import Unsupported
 from groundstate.models.base import Plan
+from groundstate.models.physics.pinn import PINN
 from groundstate.models.tables.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
 from groundstate.registry import models
@@ -85,6 +86,19 @@ def test_a_users_own_parts_are_told_too() -> None:
     told = explain(Mine())
     assert told.energy.name == "Wells" and plain(told.energy.formula) == "e(x, y) = ‖x - μ_y‖²"
     assert told.energy.words == "Wells in the plane." and told.solver.name
+
+
+def test_a_fitted_model_of_texts_is_explained() -> None:
+    texts = [f"the cat number {k} sat on mat {k % 7}" for k in range(30)]
+    model = LanguageModel(max_epochs=1, random_state=0).fit(texts)
+    facts = explain(model)
+    assert facts.spaces.keys() == {"y"} and facts.learned["steps"] == 1
+    assert "minimise" in {a.operation for a in facts.inference}
+
+
+def test_a_model_that_is_not_fitted_to_rows_is_refused() -> None:
+    with pytest.raises(Unsupported, match="PINN is fitted to something else"):
+        explain(PINN("burgers"))
 
 
 def test_models_of_others_are_refused() -> None:

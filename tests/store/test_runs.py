@@ -196,6 +196,17 @@ def test_other_peoples_folders_are_not_touched(tmp_path: Path) -> None:
     write_run(tmp_path / "empty", "one")
 
 
+def test_a_place_that_takes_no_folder_is_found_early(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match="cannot write the run .*nothing was written"):
+        RunDir(tmp_path / "file" / "out").check()
+    if Path("/proc").is_dir():  # where permissions promise what the system does not keep
+        with pytest.raises(StoreError, match="cannot write the run '/proc/nope'"):
+            RunDir("/proc/nope").check()
+    RunDir(tmp_path / "new" / "deep" / "out").check()
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]  # looking leaves nothing behind
+
+
 def test_file_names_stay_inside(tmp_path: Path) -> None:
     for name in ("../a", "/a", "", "run.json"):
         with (

@@ -134,6 +134,9 @@ def test_bad_questions_get_one_sentence(client: TestClient) -> None:
     assert (
         "Latent plane cannot show cnn" in ask(client, "/latent-plane/cnn/codes", code=400)["error"]
     )
+    missing = {"error": "nothing here is called 'none'"}
+    assert client.post("/api/examples/none/fit", json={}).json() == missing
+    assert client.post("/api/jobs/none/stop").json() == missing
     wrong = ask(client, "/latent-plane/vae/decode", {"at": "here"}, 400)["error"]
     assert wrong.startswith("at: ") and "\n" not in wrong
     assert "axes 0 to 1" in ask(client, "/latent-plane/vae/codes?i=5", code=400)["error"]

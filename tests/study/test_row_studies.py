@@ -177,7 +177,7 @@ def test_what_cannot_be_studied(tmp_path: Path) -> None:
     nodes, edges = nodes_and_edges(tmp_path)
     with pytest.raises(DataError, match="say with --target which column"):
         groundstate.study(nodes, edges=edges)
-    with pytest.raises(DataError, match="groups belong to tables"):
+    with pytest.raises(DataError, match="only tables take groups"):
         groundstate.study(nodes, "kind", edges=edges, groups="a")
     with pytest.raises(Unsupported, match="'Ridge' is no classifier of node rows"):
         candidates_for("node", "classification", "Ridge", None)

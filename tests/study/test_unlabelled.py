@@ -22,7 +22,7 @@ from groundstate.study.unlabelled.cells import Numbers
 from groundstate.study.unlabelled.densities import DensitySearch, _simplest
 from groundstate.study.unlabelled.groups import _marks, group_facts
 from groundstate.study.unlabelled.outliers import outlier_facts
-from groundstate.study.unlabelled.survey import _verdict, reason_words
+from groundstate.study.unlabelled.survey import _about_odd, _verdict, reason_words
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +211,28 @@ def test_odd_cells_are_named_with_what_was_expected() -> None:
     assert reason_words(weight).startswith("weight is 6, where ")
 
 
+def test_odd_cells_of_a_column_and_its_copy_are_named() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=300)
+    size[7] = 30.0
+    colour = np.where(np.arange(300) == 7, "purple", rng.choice(["red", "blue"], 300))
+    table = data.read({
+        "size": size, "copy": size, "other": rng.normal(size=300), "colour": colour, "farbe": colour
+    })  # fmt: skip
+    model = TablePredictor(GaussianMixture(1, random_state=0), dequantise=True).fit(table)
+    first = outlier_facts(model, table, -model.score_samples(table), Key.of(0))[0]
+    assert first["row"] == 8
+    size_of = first["reasons"][0]
+    assert (
+        size_of["column"] in ("size", "copy")
+        and size_of["value"] == 30.0
+        and size_of["expected"][1] < 2.5
+    )
+    facts = {"outliers": [first | {"missing": ["other"]}], "energy": {"median": 1.0}}
+    assert _about_odd(facts).endswith("; other is missing.")
+    assert "is usual" in _about_odd(facts)
+
+
 def test_energies_are_in_the_units_of_the_score_and_odd_rows_name_what_they_miss() -> None:
     rng = np.random.default_rng(0)
     side = rng.integers(0, 2, 300)
@@ -245,6 +267,8 @@ def test_reasons_in_words() -> None:
     assert (
         reason_words({**reason, "expected": [0.0, 1.0]}) == "class is 2, where 0 to 1 is expected"
     )
+    below = {**reason, "value": -60.0, "expected": [-1.5, 1e-5], "alone": True}
+    assert reason_words(below) == "class is −60, where −1.5 to 1e-05 is usual"
     drawn = Numbers(np.array([[-0.2, 0.1, 1.4]] * 2), whole=True)
     np.testing.assert_array_equal(drawn.interval(), [[-0.0, 1.0]] * 2)
     between = Numbers(np.array([[2.3, 2.4, 2.2]]), whole=True).interval(within=(0.0, 9.0))

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from groundstate.cli.screen import Screen
 from groundstate.data.images.decode import SUFFIXES, image_files
-from groundstate.data.sequences.long import ID, TIME, read_long
+from groundstate.data.sequences.ahead import dates_ahead
+from groundstate.data.sequences.long import ID, TIME, LongTable, read_long
 from groundstate.errors import DataError
 from groundstate.registry import models as registered
 from groundstate.store import RunDir, manifest
 
-Writer = Callable[[Any, str, str, str, float, Screen], None]
+_NUMBERS = ("mean", "lower", "upper")
+Writer = Callable[[Any, str, str, str, float | None, Screen], None]
 
 
 def writer_of(model: Any) -> Writer | None:
@@ -38,7 +40,9 @@ def _paths(source: str) -> list[Path]:
     return image_files(inside if inside.is_dir() else root, empty=False)
 
 
-def masks(model: Any, file: str, source: str, out: str, level: float, screen: Screen) -> None:
+def masks(
+    model: Any, file: str, source: str, out: str, level: float | None, screen: Screen
+) -> None:
     """A PNG file for every picture, its name and size, with the labels of the pixels."""
     if out == "-":
         raise DataError("the model draws masks; name a folder for them with --out FOLDER")
@@ -63,7 +67,9 @@ def _png(labels: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def boxes(model: Any, file: str, source: str, out: str, level: float, screen: Screen) -> None:
+def boxes(
+    model: Any, file: str, source: str, out: str, level: float | None, screen: Screen
+) -> None:
     """A line for every object that is found: picture, label, score and corners in its pixels."""
     paths = _paths(source)
     predictions = model.predict([str(p) for p in paths])
@@ -81,29 +87,39 @@ def boxes(model: Any, file: str, source: str, out: str, level: float, screen: Sc
     screen.frame(pl.DataFrame(lines, schema=types), out)
 
 
-def forecasts(model: Any, file: str, source: str, out: str, level: float, screen: Screen) -> None:
+def forecasts(
+    model: Any, file: str, source: str, out: str, level: float | None, screen: Screen
+) -> None:
     """A line for every step behind the end of each series: mean, and the band of the level."""
     about = manifest(file)["meta"]
     table = read_long(
         source, id=about.get("id", ID), time=about.get("time", TIME), target=None,
         features=about.get("columns"),
     )  # fmt: skip
+    level = about.get("level", 0.9) if level is None else level  # the bands of its fit
     if not 0 < level < 1:
         raise DataError(f"--level is a share between 0 and 1, such as 0.9, got {level}")
     made = model.forecast(about.get("steps"), table.rows, level)
     columns = [table.names[j] for j in getattr(model, "target_", range(len(table.names)))]
-    screen.frame(forecast_lines(made, table.ids, columns), out)
+    screen.frame(forecast_lines(made, table, columns, about.get("time", TIME)), out)
 
 
-def forecast_lines(made: Any, ids: Any, columns: list[str]) -> pl.DataFrame:
-    """Forecasts ``(n, steps, F)`` as lines of series, step and column."""
+def forecast_lines(made: Any, table: LongTable, columns: list[str], time: str) -> pl.DataFrame:
+    """Forecasts ``(n, steps, F)`` as lines of series, step, date where there is one, and column."""
     n, steps, wide = made.mean.shape
     i, s, j = (axis.ravel() for axis in np.indices((n, steps, wide)))
-    names = np.full(n, "") if ids is None else np.asarray(ids).astype(str)
-    return pl.DataFrame({
-        "id": names[i], "step": s + 1, "column": np.asarray(columns)[j],
-        **{k: np.asarray(getattr(made, k), np.float64).ravel() for k in ("mean", "lower", "upper")},
-    })  # fmt: skip
+    names = np.full(n, "") if table.ids is None else np.asarray(table.ids).astype(str)
+    lines: dict[str, Any] = {"id": names[i], "step": s + 1}
+    dates = dates_ahead(table, steps)
+    if any(d is not None for d in dates):
+        unknown = np.full(steps, np.datetime64("NaT", "us"))
+        each = [unknown if d is None else d.astype("M8[us]") for d in dates]
+        found = pl.Series(np.stack(each)[i, s], dtype=pl.Datetime("us"))
+        days = all(d is None or d.dtype == np.dtype("M8[D]") for d in dates)
+        taken = ("id", "step", "column", *_NUMBERS)
+        lines["time" if time in taken else time] = found.cast(pl.Date) if days else found
+    numbers = {k: np.asarray(getattr(made, k), np.float64).ravel() for k in _NUMBERS}
+    return pl.DataFrame({**lines, "column": np.asarray(columns)[j], **numbers})
 
 
 _WRITERS: dict[str, Writer] = {"segmenter": masks, "detector": boxes, "forecaster": forecasts}

@@ -32,11 +32,12 @@ from groundstate.store import manifest
 from groundstate.study import single_rows
 
 MODES = ("min", "marginal", "sample")
+_LEVEL = 0.9
 
 
 def predict(
     model: str, table: str, out: str, proba: bool, device: str | None, json: bool, quiet: bool,
-    edges: str | None = None, interval: bool = False, set_of: bool = False, level: float = 0.9,
+    edges: str | None = None, interval: bool = False, set_of: bool = False, level: float | None = None,
     *, why: bool = False, background: str | None = None, seed: int = 0,
 ) -> None:  # fmt: skip
     """Print or write the predicted column, with probabilities, intervals or sets if asked; boxes and
@@ -49,6 +50,7 @@ def predict(
     write = writer_of(loaded)
     if write is not None:
         return write(loaded, model, table, out, level, screen)
+    level = _LEVEL if level is None else level
     rows = rows_for(loaded, table, edges)
     found = {column_name(loaded): loaded.predict(rows)}
     if proba:

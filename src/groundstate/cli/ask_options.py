@@ -33,8 +33,13 @@ def predict(
         bool, typer.Option("--set", help="Add the set of classes that holds the label.")
     ] = False,
     level: Annotated[
-        float, typer.Option("--level", help="Share of rows whose truth intervals and sets hold.")
-    ] = 0.9,
+        float | None,
+        typer.Option(
+            "--level",
+            help="Share of rows whose truth intervals and sets hold; usually 0.9, and for a "
+            "forecaster as in its fit.",
+        ),
+    ] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Add the columns that moved each prediction most.")
     ] = False,

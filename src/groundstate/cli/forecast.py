@@ -9,7 +9,7 @@ from typing import Any
 from groundstate.cli.answers import forecast_lines
 from groundstate.cli.screen import Screen
 from groundstate.errors import DataError
-from groundstate.report.forecast import forecast_page
+from groundstate.report.forecast import forecast_page, forecast_script
 from groundstate.store import RunDir
 from groundstate.study.forecast import study_forecast
 
@@ -42,8 +42,9 @@ def forecast(
         folder.write_json("report.json", facts)
         names = found.table.names
         columns = [names[j] for j in getattr(found.model, "target_", range(len(names)))]
-        lines = forecast_lines(found.made, found.table.ids, columns)
+        lines = forecast_lines(found.made, found.table, columns, found.about["time"])
         folder.write_text("forecast.csv", lines.write_csv())
+        folder.write_text("reproduce.py", forecast_script(table, steps, options))
         if keep_model:
             folder.save("model.gs", found.model, meta=found.about)
     screen.data({**facts, "out": str(Path(out))})

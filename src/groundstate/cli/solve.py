@@ -14,7 +14,7 @@ from groundstate.data import read
 from groundstate.errors import DataError
 from groundstate.models.physics.described import problem_of
 from groundstate.models.physics.pinn import PINN
-from groundstate.report.solution import solution_facts, solution_page
+from groundstate.report.solution import solution_facts, solution_page, solution_words
 from groundstate.store import write_bytes
 
 
@@ -40,17 +40,17 @@ def solve(
         raise DataError(f"[pinn] has {', '.join(strange)}, which is no parameter of PINN")
     X, u = _measured(table, path, problem)
     model = PINN(problem, **{"random_state": seed, "device": device, **settings})
+    folder = Path(out or path.with_suffix("").name + "-solution")
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, which a wrong name would waste
     with screen.stages() as progress:
         progress(f"solving {problem.text()}")
         model.fit(X, u)
-    folder = Path(out or path.with_suffix("").name + "-solution")
-    folder.mkdir(parents=True, exist_ok=True)
     facts = solution_facts(model)
     model.save(folder / "model.gs")
     write_bytes(folder / "report.html", solution_page(model, facts).encode())
     write_bytes(folder / "report.json", (jsonlib.dumps(facts, indent=2) + "\n").encode())
     screen.data({**facts, "folder": str(folder)})
-    lines = [f"{name}: {value}" for name, value in facts.items()]
+    lines = [f"{name}: {value}" for name, value in solution_words(facts)]
     screen.show("\n".join([*lines, f"written: {folder}/model.gs, report.html, report.json"]))
 
 

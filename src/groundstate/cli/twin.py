@@ -45,5 +45,5 @@ def twin(
         progress("writing the report")
         facts = write_generators(found, folder, source, settings, keep_model=keep_model, seed=seed)
     screen.data({**facts, "out": str(Path(out))})
-    lines = [f"{name}  {value}" for name, value in found.assessment.table()]
+    lines = [f"{name}  {value}" for name, value in found.numbers()]
     screen.show(*found.verdict, "", *lines, f"\nreport: {Path(out) / 'report.html'}")

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 from groundstate.data.builtin.load import available, is_builtin, load
+from groundstate.data.messages import count
 from groundstate.data.tables.binary import read_binary
-from groundstate.data.tables.delimited import find_layout, parse, tidy
+from groundstate.data.tables.delimited import find_layout, parse, tidy, without_comments
 from groundstate.data.tables.files import content, format_of, is_json, resolve
 from groundstate.data.tables.frames import column_of, from_memory
 from groundstate.data.tables.guard import guarded
@@ -148,6 +149,9 @@ def _from_file(
     if is_json(path, raw):
         return parse_json(raw, path.name), path.name, notes, ","
     raw, separator = tidy(raw, separator)
+    raw, comments = without_comments(raw, separator, header)
+    if comments:
+        notes.append(f"{count(comments, 'line')} of comments above the rows, after #, left out")
     layout = find_layout(raw, separator, header, frozenset(missing), path.name)
     notes += layout.notes
-    return parse(raw, layout, path.name), path.name, notes, separator
+    return parse(raw, layout, path.name, 1 + comments), path.name, notes, separator

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from groundstate.infer.dispatch import marginalise as marginalise
     from groundstate.infer.dispatch import minimise as minimise
     from groundstate.infer.dispatch import sample as sample
+    from groundstate.infer.exact.by_value import ByValue as ByValue
     from groundstate.infer.exact.chain import Chain as Chain
     from groundstate.infer.exact.closed import ClosedForm as ClosedForm
     from groundstate.infer.exact.eliminate import Eliminate as Eliminate

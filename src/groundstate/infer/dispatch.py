@@ -41,6 +41,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "exact.closed:ClosedForm",
         "exact.chain:Chain",
         "exact.enumerate:Enumerate",
+        "exact.by_value:ByValue",
         "optimise.coordinate:Coordinate",
         "optimise.gradient:Gradient",
         "search.beam:Beam",
@@ -50,12 +51,14 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "exact.chain:Chain",
         "exact.eliminate:Eliminate",
         "exact.enumerate:Enumerate",
+        "exact.by_value:ByValue",
     ),
     "sample": (
         "exact.closed:ClosedForm",
         "sampling.ancestral:Ancestral",
         "exact.chain:Chain",
         "exact.enumerate:Enumerate",
+        "exact.by_value:ByValue",
         "sampling.gibbs:Gibbs",
         "sampling.hmc:HMC",
         "sampling.metropolis:Metropolis",
@@ -243,7 +246,7 @@ def minimise(
     free : a name, names, or a mapping from a name to the bool mask of its unknown coordinates
     given : values ``(B, *event)`` of the other variables
     method : which method; None takes the first that can run of ClosedForm, Chain, Enumerate,
-        Coordinate (all blocks exact), Gradient, Beam
+        ByValue, Coordinate (all blocks exact), Gradient, Beam
     init : start values of local methods
     generator : randomness of restarts
 
@@ -288,7 +291,7 @@ def marginalise(
     energy, free, given : as in ``minimise``
     T : temperature in ``[0, inf]``
     method : which method; None takes the first that can run of ClosedForm, Chain, Eliminate,
-        Enumerate, all exact. Name Quadrature, Importance, Annealed or Variational to approximate
+        Enumerate, ByValue, all exact. Name Quadrature, Importance, Annealed or Variational to approximate
     generator : randomness of the estimators
 
     Returns
@@ -324,7 +327,7 @@ def sample(
     n : number of draws for every row
     T : temperature; ``T=0`` gives the minimiser, ``T=inf`` the uniform distribution of a bounded space
     method : which method; None takes the first that can run of ClosedForm, Ancestral, Chain,
-        Enumerate (exact), Gibbs, HMC, Metropolis (asymptotic)
+        Enumerate, ByValue (exact), Gibbs, HMC, Metropolis (asymptotic)
     init : start values, or the ``state`` of earlier draws, for chains
     generator : source of randomness; None stands for fresh entropy
 

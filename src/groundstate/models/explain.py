@@ -145,6 +145,11 @@ def explain(model: Any) -> Explanation:
             f"explain describes groundstate's models, and {type(estimator).__name__} has no "
             f"energy; there are {', '.join(models.names())}"
         )
+    if type(estimator)._build is EnergyEstimator._build:
+        raise Unsupported(
+            f"explain describes models of rows, and {type(estimator).__name__} is fitted to something "
+            "else"
+        )
     plan, problem = _plan(estimator)
     energy = getattr(estimator, "energy_", plan.energy)
     cls = type(estimator)
@@ -196,7 +201,7 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
 def _rows_like(estimator: EnergyEstimator) -> Any:
     """Rows that are no tables: of the form that was learned, which a network may insist on."""
     if hasattr(estimator, "energy_"):
-        space = estimator.energy_.spaces["x"]
+        space = estimator.energy_.spaces.get("x")  # of a text, its words are the variable
         if isinstance(space, Real):
             return space.draw(_PROBE_ROWS, generator=torch.Generator().manual_seed(0))
     return KINDS[estimator.rows].example(_PROBE_ROWS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = 12  # series on the page; the table holds all
+
+_SCRIPT = '''"""Gives the numbers of this report again: python reproduce.py [SERIES]."""
+
+import json
+import sys
+
+from groundstate.study.forecast import study_forecast
+
+source = sys.argv[1] if len(sys.argv) > 1 else {source!r}
+found = study_forecast(source, {steps}, ledger=None, **{settings!r})
+print(json.dumps(found.facts(), indent=2))
+'''
+
+
+def forecast_script(source: str, steps: int, options: Mapping[str, Any]) -> str:
+    """The text of ``reproduce.py``; it counts no further look at the end of the series."""
+    settings = {k: v for k, v in options.items() if k != "ledger" and v is not None}
+    return _SCRIPT.format(source=source, steps=steps, settings=settings)
 
 
 def forecast_page(found: ForecastStudy) -> str:
@@ -60,4 +79,7 @@ def _figure(found: ForecastStudy, i: int) -> str:
     svg = inline_svg(f"forecast {i}", (5.0, 2.2 * len(columns)), draw)
     heading = escape(name or "The series")
     caption = f"what came, the forecast, and the band of {found.made.level:.0%}"
+    dates = found.dates[i]
+    if dates is not None:
+        caption += f"; {dates[0]} to {dates[-1]}"
     return f"<figure><h4>{heading}</h4>\n{svg}\n<figcaption>{caption}</figcaption></figure>"

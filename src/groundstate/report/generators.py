@@ -13,6 +13,7 @@ from groundstate.report.style import CSS
 from groundstate.report.svg import inline_svg
 from groundstate.store import RunDir
 from groundstate.study.generators.job import GeneratorStudy
+from groundstate.study.numbers import show_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +83,7 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
     verdict = "".join(f"<p>{escape(text)}</p>" for text in found.verdict)
     numbers = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(value)}</td><td>{escape(_meaning(name))}</td></tr>"
-        for name, value in found.assessment.table()
+        for name, value in found.numbers()
     )
     rows = "".join(
         "<tr>"
@@ -90,12 +91,12 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
             f"<td>{escape(v)}</td>"
             for v in (
                 c.name,
-                f"{c.assessment.c2st}",
-                f"{c.assessment.frechet}",
+                show_interval(c.assessment.c2st),
+                show_interval(c.assessment.frechet),
                 ""
                 if c.assessment.likelihood is None
-                else str(c.assessment.likelihood.log_likelihood),
-                *(str(v) for v in _covered(c.assessment)),
+                else show_interval(c.assessment.likelihood.log_likelihood),
+                *_covered(c.assessment),
                 c.assessment.verdict,
                 f"{c.seconds:.1f} s",
             )

@@ -48,11 +48,10 @@ def _shape(model: Any) -> list[int]:
 
 def solution_page(model: Any, facts: dict[str, Any]) -> str:
     """One HTML file that needs nothing else."""
-    rows = []
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{k}: {_text(v)}" for k, v in value.items()) or "none"
-        rows.append(f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>")
+    rows = [
+        f"<tr><th>{escape(name)}</th><td>{escape(words)}</td></tr>"
+        for name, words in solution_words(facts)
+    ]
     figures = "".join(
         f"<figure>{inline_svg(name, (8.0, 3.2), draw, wide=True)}"
         f"<figcaption>{escape(caption)}</figcaption></figure>"
@@ -69,9 +68,23 @@ def solution_page(model: Any, facts: dict[str, Any]) -> str:
     )
 
 
+def solution_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts for reading.
+
+    >>> solution_words({"loss": {"equation": 0.01742481667}, "intervals": {}})
+    [('loss', 'equation: 0.0174248'), ('intervals', 'none')]
+    """
+    return [
+        (name, ", ".join(f"{k}: {_text(v)}" for k, v in value.items()) or "none")
+        if isinstance(value, dict)
+        else (name, _text(value))
+        for name, value in facts.items()
+    ]
+
+
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.6g}".replace("-", "−", 1 if value < 0 else 0)
     if isinstance(value, tuple | list):
         return " to ".join(map(_text, value)) if len(value) == 2 else ", ".join(map(_text, value))
     return str(value)

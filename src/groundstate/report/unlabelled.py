@@ -55,7 +55,8 @@ def outliers(facts: dict[str, Any]) -> str:
         "over held-out rows: high is rare. A cell is named when it lies more than two standard "
         "deviations from what the rest of its row makes expected (of a category: has a probability "
         "below 14%), or is missing where few rows miss it; the range is the central 90% of draws given "
-        "that rest."
+        "that rest. Where cells explain each other, as those of a column and its copy do, cells that are "
+        "rarer still in their own columns are named, with what is usual there."
     )
     return table_of(("row", "energy", "why"), rows, (0, 1)) + "\n" + words_of(words)
 

@@ -58,6 +58,11 @@ class RunDir:
         if self.path.exists() and not is_run(self.path):
             what = "a folder that is not a groundstate run" if self.path.is_dir() else "a file"
             raise StoreError(f"{str(self.path)!r} is {what}; choose another name for the output")
+        home = next(folder for folder in self.path.parents if folder.exists())
+        try:  # what permissions promise, /proc and read-only disks may not keep
+            os.rmdir(tempfile.mkdtemp(prefix=f".{self.path.name}.new-", dir=home))
+        except OSError as error:
+            raise self._failed(error) from error
 
     def __enter__(self) -> RunDir:
         self.check()

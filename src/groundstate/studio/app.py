@@ -17,7 +17,7 @@ from groundstate.errors import GroundstateError
 from groundstate.studio.front import front
 from groundstate.studio.guard import guard
 from groundstate.studio.jobs import Jobs
-from groundstate.studio.loaded import Shelf
+from groundstate.studio.loaded import NotHere, Shelf
 from groundstate.studio.page import Studio, pages
 
 STATIC = Path(__file__).parent / "static"
@@ -48,7 +48,7 @@ def app(models: Iterable[Any] = ()) -> FastAPI:
     built.state.studio = studio
     for kind in (GroundstateError, ValueError, ArithmeticError, RequestValidationError):
         built.add_exception_handler(kind, _bad_input)
-    built.add_exception_handler(KeyError, _unknown)
+    built.add_exception_handler(NotHere, _unknown)
     built.include_router(front(studio), prefix="/api")
     for page in pages:
         built.include_router(page.obj(studio), prefix=f"/api/{page.name}", tags=[page.title])

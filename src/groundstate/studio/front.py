@@ -12,7 +12,7 @@ from groundstate.models.explain import explain
 from groundstate.models.words import plain as in_words
 from groundstate.studio.examples import EXAMPLES
 from groundstate.studio.jobs import Job
-from groundstate.studio.loaded import Loaded
+from groundstate.studio.loaded import Loaded, NotHere
 from groundstate.studio.page import Studio, pages
 from groundstate.studio.pixels import plain
 
@@ -129,6 +129,8 @@ def front(studio: Studio) -> APIRouter:
 
     @router.post("/examples/{name}/fit")
     def fit(name: str, settings: Settings) -> Fitting:
+        if name not in EXAMPLES:
+            raise NotHere(name)
         example = EXAMPLES[name]
         chosen = {k: float(v) for k, v in settings.model_dump().items() if v is not None}
         return _fitting(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from groundstate.errors import GroundstateError
 from groundstate.learn.callbacks import Callback, Run
-from groundstate.studio.loaded import Shelf
+from groundstate.studio.loaded import NotHere, Shelf
 
 State = Literal["running", "paused", "done", "stopped", "failed"]
 
@@ -102,6 +102,8 @@ class Jobs:
         return iter(list(self._jobs.values()))
 
     def __getitem__(self, id: str) -> Job:
+        if id not in self._jobs:
+            raise NotHere(id)
         return self._jobs[id]
 
     def start(

@@ -111,6 +111,10 @@ class Loaded:
         return words if len(set(words)) <= 20 else None
 
 
+class NotHere(KeyError):
+    """Nothing is called so in the studio; any other missing key is a bug, which must be seen."""
+
+
 class Shelf:
     """The models that are there, by key; filled at the start and by fits that finish."""
 
@@ -129,7 +133,7 @@ class Shelf:
         with self._lock:
             if key in self._held:
                 return self._held[key]
-        raise KeyError(key)
+        raise NotHere(key)
 
     def put(self, model: Any, name: str, source: str = "", X: Any = None, y: Any = None) -> Loaded:
         """Add a fitted model under a name of its own."""

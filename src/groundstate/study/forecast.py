@@ -11,6 +11,7 @@ import torch
 
 from groundstate.compute.rows import Ragged
 from groundstate.data import read
+from groundstate.data.sequences.ahead import dates_ahead
 from groundstate.data.sequences.long import LongTable, read_long
 from groundstate.data.sequences.roles import roles_of
 from groundstate.data.tables.schema import unknown_column
@@ -53,6 +54,12 @@ class ForecastStudy:
     ledger: dict[str, Any] | None = None
 
     @property
+    def dates(self) -> list[list[str] | None]:
+        """The dates of the steps of each series, where its own are evenly spaced."""
+        found = dates_ahead(self.table, self.steps)
+        return [None if dates is None else dates.astype(str).tolist() for dates in found]
+
+    @property
     def verdict(self) -> str:
         better = self.error < self.naive
         relative = f"{1 - self.error / self.naive:.0%} less than" if better else "not less than"
@@ -69,7 +76,7 @@ class ForecastStudy:
             "chosen": self.chosen, "errors": self.errors, "error": self.error, "naive": self.naive,
             "coverage": self.coverage, "level": self.made.level, "verdict": self.verdict,
             "mean": self.made.mean.tolist(), "lower": self.made.lower.tolist(),
-            "upper": self.made.upper.tolist(), "ledger": self.ledger,
+            "upper": self.made.upper.tolist(), "dates": self.dates, "ledger": self.ledger,
         }  # fmt: skip
 
 
@@ -132,7 +139,7 @@ def study_forecast(
             counting, test, chosen, {"seed": seed, "steps": steps}, {"mae": error}
         )
         seen = {"looks": looks, "clean": looks == 1, "recorded": recorded}
-    about = {"steps": steps, "id": id, "time": time, "columns": list(table.names)}
+    about = {"steps": steps, "id": id, "time": time, "columns": list(table.names), "level": level}
     return ForecastStudy(
         table, steps, errors, chosen, error, float(np.abs(last - truth).mean()),
         float(inside.mean()), made, best, about, seen,

@@ -131,6 +131,15 @@ def show_range(low: float | None, high: float | None, metric: str = "") -> str:
     return f"{show(low, metric)} to {show(high, metric)}"
 
 
+def show_interval(found: Interval) -> str:
+    """A number with its interval, for reading.
+
+    >>> show_interval(Interval(-2.62281, -2.7013, -2.5, 0.95, "t"))
+    '−2.623 (−2.701 to −2.500)'
+    """
+    return f"{show(found.estimate)} ({show_range(found.low, found.high)})"
+
+
 def title(name: str) -> str:
     """What a metric means, in plain words."""
     return TITLES.get(name) or metric(name).title

@@ -89,8 +89,10 @@ def _rows(model: Any, source: str, target: str | None) -> tuple[Any, Any]:
     if known is not None:
         return table.select([str(column) for column in known]), y
     if getattr(model, "n_features_in_", table.n_columns) != table.n_columns:
+        one_more = table.n_columns == model.n_features_in_ + 1 and y is None
+        way = "name the column of labels with --target" if one_more else "--data is for its rows"
         raise DataError(
             f"{named(model)} was fitted on {model.n_features_in_} columns and {source!r} has "
-            f"{table.n_columns}; name the column of labels with --target"
+            f"{table.n_columns}; {way}"
         )
     return table.matrix(), y

@@ -16,7 +16,13 @@ import polars as pl
 
 from groundstate.data.reader import read
 from groundstate.data.tables.build import build, conform
-from groundstate.data.tables.delimited import Layout, find_layout, parse, tidy
+from groundstate.data.tables.delimited import (
+    Layout,
+    find_layout,
+    parse,
+    tidy,
+    without_comments,
+)
 from groundstate.data.tables.files import format_of, head, is_json, resolve
 from groundstate.data.tables.guard import guarded
 from groundstate.data.tables.jsontext import parse_lines
@@ -152,11 +158,13 @@ def _text_frames(
         tidied, used = tidy(text, separator)
         if not tidied:
             continue
+        comments = 0
         if layout is None:
+            tidied, comments = without_comments(tidied, used, header)
             layout = find_layout(tidied, used, header, frozenset(missing), path.name)
             blanks = used == "\t" and b"\t" not in text
             separator = " " if blanks else used
-        frame = parse(tidied, layout, path.name, done)
+        frame = parse(tidied, layout, path.name, done + comments)
         done += raw.count(b"\n")
         layout = replace(layout, header=False)
         if frame.height:

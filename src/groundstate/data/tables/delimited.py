@@ -47,11 +47,48 @@ def tidy(raw: bytes, separator: str) -> tuple[bytes, str]:
         raw = raw[excel.end() :]
         separator = excel.group(1).decode("ascii", errors="replace")
     if separator == "auto":
-        separator = find_separator(raw)
+        separator = find_separator(raw[_comments(raw) :])
     if separator == " ":
         lines = (b"\t".join(line.split()) for line in raw.splitlines())
         raw, separator = b"\n".join(line for line in lines if line), "\t"
     return raw, separator
+
+
+def without_comments(raw: bytes, separator: str, header: bool | str) -> tuple[bytes, int]:
+    """A text without the lines of ``#`` before its rows, and how many were left out.
+
+    The last of them is the header where the rows below have none and as many fields
+    (``# a,b``, as NumPy writes it), or where it has no blank behind the mark (``#a,b``).
+
+    >>> without_comments(b"# from the lab\\n# 2024\\na,b\\n1,2", ",", "auto")
+    (b'a,b\\n1,2', 2)
+    >>> without_comments(b"# made by hand\\n# a,b\\n1,2", ",", "auto")
+    (b'a,b\\n1,2', 1)
+    """
+    end = _comments(raw)
+    if not end:
+        return raw, 0
+    lines, rest = [line for line in raw[:end].split(b"\n") if line.strip()], raw[end:]
+    below = sample_rows(rest, separator)
+    width = len(below[0])
+    bare = [line for line in lines if not line[1:2].isspace()]
+    if width > 1 and sum(len(sample_rows(line, separator)[0]) == width for line in bare) > 1:
+        return raw, 0  # the mark belongs to the cells
+    spaced = lines[-1][1:2].isspace()
+    last = lines[-1][1:].lstrip() if spaced else lines[-1]
+    fields = len(sample_rows(last, separator)[0]) if last.strip() else 0
+    named = has_header(below, frozenset()) if header == "auto" else bool(header)
+    if fields == width and (fields > 1 or len(lines) == 1) and not (named and spaced):
+        return last + b"\n" + rest, len(lines) - 1
+    return rest, len(lines)
+
+
+def _comments(raw: bytes) -> int:
+    """Where the lines of ``#`` at the beginning end; 0 where nothing follows them."""
+    block = re.match(rb"(#[^\n]*\n[\r\n]*)+", raw)
+    if block is None or block.end() == len(raw) or raw[block.end() :].startswith(b"#"):
+        return 0
+    return block.end()
 
 
 def find_layout(

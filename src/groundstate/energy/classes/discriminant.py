@@ -26,6 +26,7 @@ from groundstate.energy.classes.naive_bayes.missing import (
 )
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.distributions.operations import draw
 
 CELLS = 2**16  # numbers of one block of differences (k, B, d): they stay in the cache
@@ -196,10 +197,16 @@ class GaussianClassEnergy(JointClassEnergy):
         W = means @ U.T
         return linear(x, -W, 0.5 * means.square().sum(1) - self.log_prior + W @ middle)
 
-    @offers.conditional("x", when=lambda energy: int(energy.rank) == energy.d)
-    def around(self, y: Tensor, T: float = 1.0) -> Distribution:
-        """x given its class: N(μ_y, TΣ_y)."""
+    @offers.conditional("x", partial=True, when=lambda energy: int(energy.rank) == energy.d)
+    def around(
+        self, y: Tensor, T: float = 1.0, x: Tensor | None = None, mask: Tensor | None = None
+    ) -> Distribution:
+        """x given its class: N(μ_y, TΣ_y); with ``mask``, of the free coordinates of ``x``."""
         mean = self.mu[y]
+        if x is not None and mask is not None:
+            U = self.U.diag_embed() if self.covariance == "diag" else self.root()
+            precision = (U @ U.mT / T).expand(self.k, self.d, self.d)
+            return PartlyKnownNormal(mean, precision[y], x, mask)
         if self.covariance == "diag":
             scale = T**0.5 / self.U.abs()[y]
             return Independent(Normal(mean, scale, validate_args=False), 1)

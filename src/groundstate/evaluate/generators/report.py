@@ -3,6 +3,7 @@ r"""A generator on trial: one table of likelihood, distances, coverage, look-ali
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -70,24 +71,29 @@ class GeneratorAssessment(Displayed):
     why: str
     rows: dict[str, int] = field(default_factory=dict)
 
-    def table(self) -> list[tuple[str, str]]:
-        """Every number with its interval, as text."""
+    def table(self, write: Callable[[float], str] = "{:.4g}".format) -> list[tuple[str, str]]:
+        """Every number with its interval, as text; ``write`` gives a number its digits."""
+
+        def between(value: Interval) -> str:
+            return f"{write(value.estimate)} ({write(value.low)} to {write(value.high)})"
+
         found: list[tuple[str, str]] = []
         if self.likelihood is not None:
             kind = self.likelihood.kind
-            found.append((f"held-out log-likelihood ({kind})", str(self.likelihood.log_likelihood)))
-            found.append(("bits per dimension", str(self.likelihood.bits_per_dim)))
+            log_likelihood = between(self.likelihood.log_likelihood)
+            found.append((f"held-out log-likelihood ({kind})", log_likelihood))
+            found.append(("bits per dimension", between(self.likelihood.bits_per_dim)))
             if self.likelihood.overfit is not None:
-                found.append(("training minus held-out", str(self.likelihood.overfit)))
-        floor = "" if self.frechet_floor is None else f", real rows {self.frechet_floor:.4g}"
-        found.append(("Fréchet distance", f"{self.frechet}{floor}"))
-        found.append(("MMD²", f"{self.mmd}, p {self.mmd_test.pvalue:.3g}"))
+                found.append(("training minus held-out", between(self.likelihood.overfit)))
+        floor = "" if self.frechet_floor is None else f", real rows {write(self.frechet_floor)}"
+        found.append(("Fréchet distance", f"{between(self.frechet)}{floor}"))
+        found.append(("MMD²", f"{between(self.mmd)}, p {self.mmd_test.pvalue:.3g}"))
         for name, value in self.precision_recall.intervals.items():
-            found.append((name, str(value)))
-        found.append(("distinguished from real rows (accuracy, ½ is best)", str(self.c2st)))
+            found.append((name, between(value)))
+        found.append(("distinguished from real rows (accuracy, ½ is best)", between(self.c2st)))
         if self.memorisation is not None:
-            found.append(("memorisation z (below -3 repeats)", f"{self.memorisation.z:.3g}"))
             m = self.memorisation
+            found.append(("memorisation z (below −3 repeats)", write(m.z)))
             share = f"{m.copies:.2%}, of unseen real rows {m.expected:.2%}"
             found.append(("near copies of training rows", share))
             found.append(("equal to a training row", f"{m.exact:.2%}"))

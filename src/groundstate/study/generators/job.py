@@ -20,6 +20,7 @@ from groundstate.evaluate.generators.report import GeneratorAssessment, assess_g
 from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.study.generators.candidates import IndependentColumns, candidates
 from groundstate.study.generators.pictures import read_pictures
+from groundstate.study.numbers import show, show_interval
 
 LEAST = 100  # rows that a study needs
 MOST_JUDGED = 2000  # rows of each part that judge
@@ -100,19 +101,25 @@ class GeneratorStudy:
             m = a.memorisation
             sign = "Its" if m.z < -3 else "No sign that it repeats training rows: its"
             found.append(
-                f"{sign} rows are {m.nearness} (z {m.z:.1f}); {m.copies:.1%} are near copies, of unseen "
+                f"{sign} rows are {m.nearness} (z {show(m.z)}); {m.copies:.1%} are near copies, of unseen "
                 f"real rows {m.expected:.1%}."
             )
         if a.likelihood is not None:
             kind, gap = KINDS[a.likelihood.kind], a.likelihood.overfit
             found.append(
-                f"Held-out log-likelihood {a.likelihood.log_likelihood} nats a row ({kind})."
+                f"Held-out log-likelihood {show_interval(a.likelihood.log_likelihood)} nats a row ({kind})."
             )
             if gap is not None and gap.low > 0:
-                found.append(f"It fits training rows better than new ones, by {gap} nats a row.")
+                found.append(
+                    f"It fits training rows better than new ones, by {show_interval(gap)} nats a row."
+                )
         if not self.better_than_baseline:
             found.append(f"It was not shown to be better than {self.cells} drawn independently.")
         return found
+
+    def numbers(self) -> list[tuple[str, str]]:
+        """Every number of the chosen generator with its interval, for reading."""
+        return self.assessment.table(show)
 
     def facts(self) -> dict[str, Any]:
         """The numbers as plain data."""

@@ -123,6 +123,20 @@ def draws_of(
     return Levels(names, np.stack([(words == name).mean(1) for name in names], 1))
 
 
+def column_itself(
+    table: Table, column: str, kind: str, whole: bool, n_rows: int
+) -> Numbers | Levels:
+    """The column's own cells as draws for so many rows: what is expected of a cell alone."""
+    truth = truth_of(table, column, kind)
+    if kind == "numeric":
+        there = truth[~np.isnan(truth)]
+        return Numbers(np.broadcast_to(there, (n_rows, len(there))), whole)
+    there = [str(value) for value in truth if value is not None]
+    names, times = np.unique(there, return_counts=True)
+    share = np.broadcast_to(times / max(1, len(there)), (n_rows, len(names)))
+    return Levels(tuple(names.tolist()), share)
+
+
 def ranges_of(table: Table) -> Ranges:
     """The lowest and highest value of every numeric column."""
     found = {}

@@ -327,9 +327,9 @@ def _about_odd(facts: dict[str, Any]) -> str:
         f"The least typical row is number {odd['row']}, with an energy of {show(odd['energy'])} "
         f"where the median is {show(facts['energy']['median'])}"
     )
-    if odd["missing"]:
-        return f"{third}: {missing_words(odd['missing'])}."
-    return f"{third}: {reason_words(odd['reasons'][0])}." if odd["reasons"] else f"{third}."
+    why = [reason_words(reason) for reason in odd["reasons"][:1]]
+    why += [missing_words(odd["missing"])] if odd["missing"] else []
+    return f"{third}: {'; '.join(why)}." if why else f"{third}."
 
 
 def missing_words(columns: Sequence[str]) -> str:
@@ -348,7 +348,8 @@ def missing_words(columns: Sequence[str]) -> str:
 def reason_words(reason: dict[str, Any]) -> str:
     """Why a cell is odd, in words."""
     name, value, expected = reason["column"], reason["value"], reason["expected"]
+    word = "usual" if reason.get("alone") else "expected"
     if isinstance(value, str):
-        return f"{name} is {value}, where {expected} is expected"
-    low, high = (f"{end:.4g}" for end in expected)
-    return f"{name} is {value:.4g}, where {low if low == high else f'{low} to {high}'} is expected"
+        return f"{name} is {value}, where {expected} is {word}"
+    here, low, high = (f"{v:.4g}".replace("-", "−", 1 if v < 0 else 0) for v in (value, *expected))
+    return f"{name} is {here}, where {low if low == high else f'{low} to {high}'} is {word}"
