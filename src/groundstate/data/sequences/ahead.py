@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from groundstate.data.sequences.long import LongTable
 
 _LEAST = 3  # dates that have a spacing
-_USUAL = (
-    0.9  # share of gaps that are of one length; the others are holidays and items that are missing
-)
+_USUAL = 0.9  # share of gaps of one length; the others are holidays and missing items
 _DAY = np.timedelta64(1, "D")
 
 
