@@ -167,13 +167,9 @@ class ClosedFormClassifier(EnergyClassifier):
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         if self.energy_.ancestral is None:
             raise Unsupported(f"{type(self).__name__} has no distribution of rows to draw from")
-<<<<<<< HEAD
         n = checked_count(n_samples)
-        found = self.energy_.ancestral(n, generator=generator)  # type: ignore[operator]
-=======
-        with answering(self.energy_, torch.empty(n_samples)):
-            found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]
->>>>>>> h-26
+        with answering(self.energy_, torch.empty(n, 0)):
+            found = self.energy_.ancestral(n, generator=generator)  # type: ignore[operator]
         return self._decoded("x", found["x"], Home()), self.classes_[found["y"].cpu().numpy()]
 
 
