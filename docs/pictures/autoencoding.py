@@ -57,7 +57,7 @@ def conditional_vae() -> Figure:
     for c in (0, 1):
         known[np.flatnonzero(y == c)[:3]] = c
     model = ConditionalVAE(
-        2, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=60, label_weight=10.0,
+        2, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=300, label_weight=10.0,
         random_state=0,
     ).fit(X, known)  # fmt: skip
     fig, (left, right) = figure(2)

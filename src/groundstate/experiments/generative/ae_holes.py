@@ -37,7 +37,8 @@ def ae_holes(seed: int = 0, *, quick: bool = False) -> Result:
     train, test = rows[order[:1200]], rows[order[1200:]]
     common: dict[str, Any] = {
         "hidden_layer_sizes": (128,), "max_iter": 60 if quick else 250, "learning_rate_init": 1e-3,
-        "scale": None, "n_iter_no_change": np.inf, "random_state": key.fold("fit").low % 2**32,
+        "scale": None, "batch_size": 128, "n_iter_no_change": np.inf,
+        "random_state": key.fold("fit").low % 2**32,
     }  # fmt: skip
     models: dict[str, Any] = {
         "AE": Autoencoder(K, **common).fit(train),

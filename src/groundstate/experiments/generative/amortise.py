@@ -34,7 +34,12 @@ def amortise(seed: int = 0, *, quick: bool = False) -> Result:
     rng = Key.of(seed).fold("rows").numpy()
     X, new = arc(rng, 150), arc(rng, 150)
     model = VAE(
-        2, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=60, random_state=seed
+        2,
+        hidden_layer_sizes=(32,),
+        learning_rate_init=1e-2,
+        batch_size=128,
+        max_iter=60,
+        random_state=seed,
     ).fit(X)
     curves = {
         name: [float(model.refine(rows, n_steps=s).elbo.mean()) for s in STEPS]

@@ -58,7 +58,7 @@ def gan_z(seed: int = 0, *, quick: bool = False) -> Result:
     ).fit(X)  # fmt: skip
     vae = VAE(
         CODES, beta=4.0, likelihood="bernoulli", hidden_layer_sizes=(128, 64), max_iter=40,
-        learning_rate_init=2e-3, n_iter_no_change=1000, random_state=key, device="cpu",
+        learning_rate_init=2e-3, batch_size=128, random_state=key, device="cpu",
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Unreliable)  # unused entries are what β = 4 asks for

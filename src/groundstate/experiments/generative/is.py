@@ -75,7 +75,12 @@ def importance(seed: int = 0, *, quick: bool = False) -> Result:
     t = rng.uniform(0, 1.5 * np.pi, 200)
     X = np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * rng.normal(size=(200, 2))
     model = VAE(
-        2, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=40, random_state=seed
+        2,
+        hidden_layer_sizes=(32,),
+        learning_rate_init=1e-2,
+        batch_size=128,
+        max_iter=40,
+        random_state=seed,
     ).fit(X)
     trained = [float(model.elbo(X).mean())]  # the mean of one draw
     trained += [float(model.importance(X, None, m).log_prob.mean()) for m in (50, 500)]

@@ -43,7 +43,7 @@ def linear_ring(seed: int = 0, *, quick: bool = False) -> Result:
     X, new = (make_ring(800, random_state=key.fold(part)) for part in ("train", "test"))
     common: dict[str, Any] = {
         "likelihood": "gaussian", "learning_rate_init": 5e-3,
-        "max_iter": 40 if quick else 100, "n_iter_no_change": np.inf,
+        "max_iter": 40 if quick else 100, "batch_size": 128,
         "random_state": key.fold("fit").low % 2**32,
     }  # fmt: skip
     models: dict[str, Any] = {

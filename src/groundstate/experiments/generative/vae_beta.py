@@ -46,7 +46,7 @@ def vae_beta(seed: int = 0, *, quick: bool = False) -> Result:
         for r in range(1 if quick else 3):
             model = VAE(
                 8, beta=beta, likelihood_scale=0.05**0.5, scale=None, hidden_layer_sizes=(128, 64),
-                learning_rate_init=3e-3, max_iter=150, n_iter_no_change=1000,
+                learning_rate_init=3e-3, batch_size=128, max_iter=150,
                 random_state=Key.of(seed).fold("model", r),
             )  # fmt: skip
             with warnings.catch_warnings():

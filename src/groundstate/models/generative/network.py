@@ -44,8 +44,9 @@ class NetworkGenerator(GenerativeEstimator, RowNetwork):
     activation : str
         Of the hidden layers, a name of ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
     learning_rate_init : float
-    batch_size : int
-        Rows (units of weight) of a step.
+    batch_size : int or "auto"
+        Rows (units of weight) of a step. "auto", where a model has it, is a 32nd of the rows, at least
+        32 and at most 128: steps teach, not epochs, and a small table has few of them.
     max_iter : int
         Epochs at most.
     alpha : float
@@ -142,6 +143,11 @@ class NetworkGenerator(GenerativeEstimator, RowNetwork):
     @property
     def patience(self) -> Any:  # type: ignore[override]
         return None if math.isinf(self.n_iter_no_change) else self.n_iter_no_change
+
+    def _rows_of_a_step(self, total: float) -> float:
+        if self.batch_size == "auto":
+            return min(max(total // 32, 32.0), 128.0)
+        return super()._rows_of_a_step(total)
 
     @property
     def _goes_on(self) -> bool:

@@ -130,7 +130,9 @@ def test_posteriors_learn(posterior: str) -> None:
 @pytest.mark.parametrize("prior", ["mixture", "vampprior", "flow", "posthoc_gmm"])
 def test_priors_learn(prior: str, tmp_path: Path) -> None:
     X = ring(150)
-    model = VAE(2, prior=prior, n_prior_components=4, **{**QUICK, "max_iter": 25}).fit(X)
+    model = VAE(
+        2, prior=prior, n_prior_components=4, batch_size=128, **{**QUICK, "max_iter": 25}
+    ).fit(X)
     assert model.loss_curve_[-1] < model.loss_curve_[0]
     assert model.sample(20, random_state=0).shape == (20, 2)
     back = groundstate.load(model.save(tmp_path / "model.gs"))

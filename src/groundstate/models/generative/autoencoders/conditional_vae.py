@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -131,12 +132,12 @@ class ConditionalVAE(VAE):
         activation: str = "relu",
         solver: Any = "adam",
         learning_rate_init: float = 1e-3,
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_iter: int = 200,
         alpha: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 10,
+        n_iter_no_change: float = math.inf,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "auto",

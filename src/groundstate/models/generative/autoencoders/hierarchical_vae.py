@@ -2,6 +2,7 @@ r"""The variational autoencoder with codes of codes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
@@ -100,12 +101,12 @@ class HierarchicalVAE(VAE):
         activation: str = "relu",
         solver: Any = "adam",
         learning_rate_init: float = 1e-3,
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_iter: int = 200,
         alpha: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 10,
+        n_iter_no_change: float = math.inf,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "auto",

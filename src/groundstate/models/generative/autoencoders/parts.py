@@ -57,6 +57,7 @@ CONSTRAINTS: dict[str, Any] = {
     "objective": [StrOptions(set(OBJECTIVES))],
     "grad": [StrOptions(set(GRADS))],
     "n_importance": [Interval(Integral, 1, None, closed="left")],
+    "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     "network": [StrOptions({"mnist-listing"}), "array-like", tuple, callable, None],
     "scale": [StrOptions({"auto", "standard", "minmax", "unit"}), None],
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Self, cast
 
 import torch
@@ -102,8 +103,8 @@ class VAE(LatentCode, NetworkGenerator):
     n_importance : int, default=500
         Draws per row of ``score_samples``.
     network : None, "mnist-listing", pair of modules or callable, default=None
-        Own networks (encoder, decoder), or a function ``(inputs, numbers, codes, outputs)`` that makes
-        them. "mnist-listing" is 784-512-256-(2, 2) and 2-256-512-784 with Bernoulli pixels.
+        Own (encoder, decoder), or a function ``(inputs, numbers, codes, outputs)`` that makes them.
+        "mnist-listing" is 784-512-256-(2, 2) and 2-256-512-784 with Bernoulli pixels.
     scale : "auto", "standard", "minmax", "unit" or None, default="auto"
         "auto" standardises, but leaves rows of bits as they are and takes those of
         "discretized_logistic" to [-1, 1].
@@ -163,12 +164,12 @@ class VAE(LatentCode, NetworkGenerator):
         activation: str = "relu",
         solver: Any = "adam",
         learning_rate_init: float = 1e-3,
-        batch_size: int = 128,
+        batch_size: int | str = "auto",
         max_iter: int = 200,
         alpha: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 10,
+        n_iter_no_change: float = math.inf,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "auto",
@@ -195,10 +196,9 @@ class VAE(LatentCode, NetworkGenerator):
 
     @property
     def _scaling(self) -> str | None:
-        if self.scale != "auto":
-            return self.scale
         as_they_are = {"bernoulli": None, "categorical": None, "discretized_logistic": "minmax"}
-        return as_they_are.get(self._likelihood_name, "standard")
+        auto = as_they_are.get(self._likelihood_name, "standard")
+        return auto if self.scale == "auto" else self.scale
 
     def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> DeepLatentEnergy:  # type: ignore[override]
         if self.network == "mnist-listing" and x.shape[1] != 784:
