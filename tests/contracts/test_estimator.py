@@ -431,6 +431,7 @@ def test_copies_and_pickles(name: str) -> None:
     assert not hasattr(clone(model), "energy_")
 
 
+@pytest.mark.usefixtures("own_streams")
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_bits(name: str) -> None:
     X, y = table(name)

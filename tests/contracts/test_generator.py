@@ -192,6 +192,7 @@ def test_every_generator_has_a_case() -> None:
     assert sorted(CASES) == sorted(GENERATORS)
 
 
+@pytest.mark.usefixtures("own_streams")
 @asked()
 def test_draws_are_rows_and_the_seed_decides(name: str) -> None:
     case = ALL[name]

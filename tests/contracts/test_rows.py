@@ -328,6 +328,7 @@ def test_fits_and_answers(name: str) -> None:
     assert (found == model.predict(new)).all()
 
 
+@pytest.mark.usefixtures("own_streams")
 def test_a_weight_of_two_is_the_row_twice(case: Case) -> None:
     X, y = case.rows(), case.target()
     weight = 1.0 + (np.arange(N) % 3 == 0)

@@ -17,6 +17,7 @@ from groundstate.energy.basic.initial import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Levels, Real, Space
 from groundstate.energy.undirected.columns import ColumnsDistribution, slots
+from groundstate.nn.blocks.initialise import linear
 
 LISTED = 2**20  # states of a layer that are still summed one by one
 _ROWS = 2**14  # states per chunk
@@ -99,7 +100,7 @@ class RestrictedEnergy(Energy):
         self.c = nn.Parameter(torch.zeros(l))
         self.net: nn.Module | None = net
         if context and net is None:
-            self.net = nn.Linear(context, F + l, bias=False)
+            self.net = linear(context, F + l, bias=False)
             nn.init.zeros_(self.net.weight)
 
     def config(self) -> dict[str, Any]:

@@ -20,9 +20,10 @@ SIGMA = 0.3
 
 def widened(base: int) -> int:
     """Width of a network without skips with as many parameters as one with them."""
-    target = sum(p.numel() for p in UNet(1, 1, base, 2, up="resize").parameters())
-    sizes = {b: sum(p.numel() for p in UNet(1, 1, b, 2, up="resize", skips=False).parameters())
-             for b in range(base, 2 * base)}  # fmt: skip
+    with torch.device("meta"):  # counted, not drawn
+        target = sum(p.numel() for p in UNet(1, 1, base, 2, up="resize").parameters())
+        sizes = {b: sum(p.numel() for p in UNet(1, 1, b, 2, up="resize", skips=False).parameters())
+                 for b in range(base, 2 * base)}  # fmt: skip
     return min(sizes, key=lambda b: abs(sizes[b] - target))
 
 
@@ -67,7 +68,7 @@ def unet(seed: int = 0, *, quick: bool = False) -> Result:
         axes: Any = figure.subplots(4, 8)
         rows = {"noisy": noisy, **made, "digit": test}
         for line, (name, images) in zip(axes, rows.items(), strict=True):
-            for ax, image in zip(line, images[:8], strict=True):
+            for ax, image in zip(line, images[:8].numpy(), strict=True):
                 ax.imshow(image[0], cmap="gray_r", vmin=0, vmax=1)
                 ax.set(xticks=[], yticks=[])
             line[0].set_ylabel(name, fontsize=7)

@@ -12,6 +12,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.models.learned import Learned
 from groundstate.models.rows.classifier import RowClassifier
+from groundstate.nn.blocks.initialise import linear
 from groundstate.registry import models
 
 
@@ -48,7 +49,7 @@ class LinearImageClassifier(RowClassifier):
     def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
         first = to_device(part(X, 0, 1), torch.device("cpu"))  # of files, one is read
         shape = tuple(first.shape[1:])
-        layer = nn.Linear(torch.Size(shape).numel(), k)
+        layer = linear(torch.Size(shape).numel(), k)
         for p in layer.parameters():  # the problem is convex: any start will do
             nn.init.zeros_(p)
         return NetClassEnergy(shape, k, nn.Sequential(nn.Flatten(), layer))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.rows import Ragged, Tokens, mean_items
+from groundstate.nn.blocks.initialise import linear
 
 
 class MeanPool(nn.Module):
@@ -26,7 +27,7 @@ class MeanPool(nn.Module):
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.linear = nn.Linear(in_features, out_features)
+        self.linear = linear(in_features, out_features)
         for p in self.linear.parameters():  # the problem is convex: any start will do
             nn.init.zeros_(p)
 

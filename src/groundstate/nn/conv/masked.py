@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from groundstate.nn.blocks.contract import blocks, rows_of
-from groundstate.nn.blocks.initialise import init_
+from groundstate.nn.blocks.initialise import blank, init_, linear
 
 
 @blocks.register(
@@ -55,7 +55,7 @@ class MaskedConv2d(nn.Module):
                 f"{in_channels} and {out_channels} channels cannot be cut into {groups} groups"
             )
         self.kernel, self.kind, self.groups, self.halves = kernel, kind, groups, halves
-        self.conv = nn.Conv2d(in_channels, out_channels, kernel, padding=kernel // 2)
+        self.conv = blank(nn.Conv2d, in_channels, out_channels, kernel, padding=kernel // 2)
         init_(self.conv, "torch", generator or torch.Generator().manual_seed(0))
         mask = torch.zeros(out_channels, in_channels, kernel, kernel)
         middle = kernel // 2
@@ -99,7 +99,7 @@ class _Gated(nn.Module):
             features, 2 * features, kernel, "B", groups, 2, generator=generator
         )
         self.mix = MaskedConv2d(features, features, 1, "B", groups, generator=generator)
-        self.given = nn.Linear(context, 2 * features, bias=False) if context else None
+        self.given = linear(context, 2 * features, bias=False) if context else None
         if self.given is not None:
             init_(self.given, "torch", generator)
 
@@ -156,7 +156,7 @@ class PixelNet(nn.Module):
         self.blocks = nn.ModuleList(
             [_Gated(features, kernel, c, context, generator) for _ in range(layers)]
         )
-        self.given = nn.Linear(context, features, bias=False) if context else None
+        self.given = linear(context, features, bias=False) if context else None
         if self.given is not None:
             init_(self.given, "torch", generator)
         self.thin = MaskedConv2d(features, features, 1, "B", c, generator=generator)

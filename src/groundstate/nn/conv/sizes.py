@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.errors import ShapeError
+from groundstate.nn.blocks.initialise import blank
 
 
 def conv_output_size(
@@ -91,7 +92,7 @@ def linear_to_conv(layer: nn.Linear, shape: tuple[int, int, int]) -> nn.Conv2d:
             f"a linear layer of {layer.in_features} inputs does not read maps of {shape}, "
             f"{c * h * w} numbers"
         )
-    conv = nn.Conv2d(c, layer.out_features, (h, w), bias=layer.bias is not None)
+    conv = blank(nn.Conv2d, c, layer.out_features, (h, w), bias=layer.bias is not None)
     with torch.no_grad():
         conv.weight.copy_(layer.weight.view(-1, c, h, w))
         if conv.bias is not None:

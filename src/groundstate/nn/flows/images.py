@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from groundstate.errors import ShapeError
-from groundstate.nn.blocks.initialise import init_
+from groundstate.nn.blocks.initialise import blank, init_
 from groundstate.nn.flows.transform import ActNorm, Compose, Transform
 from groundstate.nn.flows.univariate import AffineMap
 
@@ -107,9 +107,9 @@ class ImageCoupling(Transform):
         self.cut = C // 2
         generator = generator or torch.Generator().manual_seed(0)
         self.net = nn.Sequential(
-            nn.Conv2d(kept + context, hidden, 3, padding=1), nn.ReLU(),
-            nn.Conv2d(hidden, hidden, 1), nn.ReLU(),
-            nn.Conv2d(hidden, 2 * moved, 3, padding=1),
+            blank(nn.Conv2d, kept + context, hidden, 3, padding=1), nn.ReLU(),
+            blank(nn.Conv2d, hidden, hidden, 1), nn.ReLU(),
+            blank(nn.Conv2d, hidden, 2 * moved, 3, padding=1),
         )  # fmt: skip
         init_(self.net, "he", generator)
         nn.init.zeros_(self.net[-1].weight)  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ from groundstate.infer.variational.codes import (
     FullNormal,
 )
 from groundstate.learn.rules.bounds.negative_elbo import GRADS, OBJECTIVES
+from groundstate.nn.blocks.initialise import linear
 from groundstate.nn.blocks.mlp import MLP
 from groundstate.nn.flows.autoregressive import Autoregressive
 from groundstate.nn.flows.transform import Compose, Permutation
@@ -130,7 +131,7 @@ def make_prior(
             )
         if not condition:
             raise ValueError("conditional_prior=True is a prior p(z | y) and needs y in fit")
-        net = nn.Linear(condition, 2 * k)
+        net = linear(condition, 2 * k)
         nn.init.zeros_(net.weight)  # starts at N(0, I)
         nn.init.zeros_(net.bias)
         return ContextPrior(net, k)
