@@ -13,8 +13,8 @@ from sklearn.metrics import pairwise_distances
 
 from groundstate import DBSCAN, HDBSCAN, AgglomerativeClustering
 from groundstate.energy.latent.linkage import LinkageEnergy
-from groundstate.math.neighbors.mergers import cut, mergers
 from groundstate.errors import DataError
+from groundstate.math.neighbors.mergers import cut, mergers
 
 X = np.r_[
     make_moons(120, noise=0.07, random_state=0)[0],
