@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import warnings
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from groundstate.bench.measure import calls_per_timing, timed
 from groundstate.bench.table import BenchRow, BenchTable, read_csv
 from groundstate.registry import models
 
+CLOCKS = ("wall", "cpu")  # in the order of `timed`
 POSITIVE_X = ("MultinomialNB", "CategoricalNB", "ComplementNB", "NMF")
 POSITIVE_Y = ("GammaRegressor", "PoissonRegressor", "TweedieRegressor")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -69,16 +69,6 @@ def score(model: Any, X: Any, y: Any) -> float:
         return float("nan")
 
 
-def wall_seconds(run: Callable[[], Any], number: int) -> float:
-    """The mean wall time of one of so many calls."""
-    return timed(run, number)[0]
-
-
-def cpu_seconds(run: Callable[[], Any], number: int) -> float:
-    """The mean CPU time of one of so many calls."""
-    return timed(run, number)[1]
-
-
 ASKED = ("predict", "transform", "kneighbors")
 
 
@@ -92,7 +82,8 @@ def answer(model: Any, X: Any) -> Any:
     return getattr(model, next(m for m in ASKED if hasattr(model, m)))(X)
 
 
-def measure(name: str, options: argparse.Namespace, peer: Any, clock: Any) -> list[BenchRow]:
+def measure(name: str, options: argparse.Namespace, peer: Any) -> list[BenchRow]:
+    clock = CLOCKS.index(options.clock)
     X, new, y, truth = table(name, options.rows, options.columns)
     settings = SETTINGS.get(name, {})
     makers = {"groundstate": getattr(groundstate, name), "scikit-learn": peer}
@@ -107,25 +98,26 @@ def measure(name: str, options: argparse.Namespace, peer: Any, clock: Any) -> li
         for task, runs in tasks:
             for run in runs.values():
                 run()
-            number = {who: calls_per_timing(clock(run, 1), 0.1) for who, run in runs.items()}
-            times: dict[str, list[float]] = {who: [] for who in runs}
+            number = {who: calls_per_timing(timed(run, 1)[clock], 0.1) for who, run in runs.items()}
+            times: dict[str, list[tuple[float, ...]]] = {who: [] for who in runs}
             for _ in range(options.repeats):
                 for who, run in runs.items():
-                    times[who].append(clock(run, number[who]))
+                    times[who].append(timed(run, number[who]))
             rows += [
                 BenchRow(
                     size=task,
                     contestant=who,
                     ours=who == "groundstate",
-                    median_s=statistics.median(taken),
-                    min_s=min(taken),
-                    max_s=max(taken),
+                    median_s=statistics.median(one[clock] for one in taken),
+                    min_s=min(one[clock] for one in taken),
+                    max_s=max(one[clock] for one in taken),
                     repeats=options.repeats,
                     calls=number[who],
                     peak_mib=0.0,
                     device_mib=0.0,
                     score=scores[who],
                     version=package_version(who),
+                    cpu_s=min(one[CLOCKS.index("cpu")] for one in taken),
                 )
                 for who, taken in times.items()
             ]
@@ -164,17 +156,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--columns", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--resume", action="store_true")
     options = parser.parse_args()
     theirs = dict(all_estimators())
     done = written(options.out) if options.resume else set()
-    clock = wall_seconds if options.clock == "wall" else cpu_seconds
     for name in options.only or [row.name for row in models if row.name in theirs]:
         if name in done:
             continue
-        rows = measure(name, options, theirs[name], clock)
+        rows = measure(name, options, theirs[name])
         for ours, peer in zip(rows[::2], rows[1::2], strict=True):
             print(
                 f"{ours.size:32} {ours.median_s * 1e3:9.2f} ms {peer.median_s * 1e3:9.2f} ms"

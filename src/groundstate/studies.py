@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from copy import copy
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,9 @@ class RowStudy(Displayed):
 
 _OF_ROWS = ("model", "metric", "test", "folds", "level", "seed", "device", "params", "ledger",
             "progress")  # fmt: skip
+_OF_TABLES = ("design", "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "tune",
+              "seeds", "bootstrap", "repeats", "budget", "quick", "thorough", "without", "workers",
+              "seen", "begun")  # fmt: skip
 _TABLE = {"design": "auto", "tune": 10}  # usual values of what only tables have
 
 
@@ -326,6 +330,14 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     >>> found.model.predict("iris")[:2].tolist()
     ['setosa', 'setosa']
     """
+    for name in options.keys() - {"edges", *_OF_ROWS, *_OF_TABLES}:
+        near = get_close_matches(name, (*_OF_ROWS, *_OF_TABLES), 1)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"there are {', '.join(_OF_ROWS + _OF_TABLES)}"
+        )
+        raise TypeError(f"study has no option {name!r}; {hint}")
     if is_row_source(table, options.get("edges")):
         return study_of_rows(table, target, **options)
     options.pop("edges", None)

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from tests.infer.helpers_infer import F64, close, seed
 
 import groundstate
-from groundstate.energy import GaussianMixtureEnergy
+from groundstate.energy import CentroidEnergy, GaussianMixtureEnergy
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.infer import ByValue, marginalise, minimise, sample
 from groundstate.infer.dispatch import choose
@@ -118,3 +118,19 @@ def test_a_classifier_fills_gaps_of_rows_without_a_label(name: str) -> None:
     assert np.abs(found["x"][column].to_numpy() - [1.4, 3.5, 6.0]).max() < 0.8
     assert found["y"].tolist()[0] == "setosa"
     assert found["x"].drop(column).equals(gaps.drop(column))
+
+
+def test_a_cluster_and_gaps_of_its_row() -> None:
+    energy = CentroidEnergy(3, 4).double()
+    with torch.no_grad():
+        energy.mu.copy_(X[:3] + 0.1)
+    free, given = {"x": GONE, "z": None}, {"x": torch.where(GONE, 0.0, X)}
+    found = minimise(energy, free, given)
+    away = (X[:, None] - energy.mu).square().masked_fill(GONE[:, None], 0.0).sum(2) / 2  # (B, k)
+    best, z = away.min(1)
+    close(found.energy, best)
+    assert found.exact and bool((found["x"] == X)[~GONE].all())
+    assert bool((found["z"] == z)[:3].all())  # of the last row nothing is known
+    assert bool((found["x"] == energy.mu[found["z"]])[GONE].all())
+    volume = 0.5 * GONE.sum(1) * np.log(2 * np.pi)
+    close(marginalise(energy, free, given).value, -torch.logsumexp(-away, 1) - volume)

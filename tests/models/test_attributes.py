@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,27 @@ def test_an_array_of_the_wrong_shape_is_refused() -> None:
     mlp, _ = fitted("MLPRegressor")
     with pytest.raises(ValueError, match="coefs_ holds 2 arrays"):
         mlp.coefs_ = [np.zeros((4, 100))]
+
+
+def test_an_array_put_in_the_place_of_a_layer_counts() -> None:
+    model, X = fitted("MLPClassifier")
+    before, weights = answers(model, X), model.coefs_
+    weights[0] = np.zeros_like(weights[0])
+    assert (model.coefs_[0] == 0).all() and (weights[0] == 0).all()
+    assert not same(before, answers(model, X))
+    weights[0][:] = 0.5
+    assert (model.coefs_[0] == 0.5).all()
+    with pytest.raises(ValueError, match="coefs_ holds 2 arrays"):
+        weights[:] = weights[:1]
+    with pytest.raises(ValueError, match=r"coefs_\[1\] has shape"):
+        model.coefs_[1] = np.zeros(7)
+    now = answers(model, X)
+    own = deepcopy(weights)
+    own[0] = np.ones_like(own[0])
+    assert same(now, answers(model, X))
+    tables, X = fitted("CategoricalNB")
+    with pytest.raises(AttributeError, match="feature_log_prob_"):
+        tables.feature_log_prob_[0] = np.zeros_like(tables.feature_log_prob_[0])
 
 
 def test_copies_of_an_attribute_belong_to_their_owner() -> None:

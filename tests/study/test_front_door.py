@@ -99,6 +99,10 @@ def test_without_a_target() -> None:
 def test_refused_as_by_the_command() -> None:
     with pytest.raises(DataError, match="60s, 2m or 1h"):
         groundstate.study("iris", budget="soon")
+    with pytest.raises(TypeError, match="no option 'models'; did you mean 'model'"):
+        groundstate.study("iris", models="Ridge")
+    with pytest.raises(TypeError, match="no option 'zzz'; there are model, "):
+        groundstate.study("iris", zzz=1)
     with pytest.raises(DataError, match="5 or more"):
         groundstate.study({"a": [1.0, 2.0], "b": ["x", "y"]}, "b")
 

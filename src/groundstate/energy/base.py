@@ -239,11 +239,11 @@ class Energy(LightModule):
         )
         if plain and args[1].is_floating_point:
             modules = list(self.modules()) if self._modules else [self]
-            if all(_is_there(module, args[1]) for module in modules):
-                return self
             if all(map(_is_plain, modules)):
                 for module in modules:
                     _convert(module, args[1])
+                return self
+            if all(_is_there(module, args[1]) for module in modules):
                 return self
         return super().to(*args, **kwargs)
 
@@ -297,7 +297,7 @@ def _is_there(module: nn.Module, dtype: torch.dtype) -> bool:
 def _is_plain(module: nn.Module) -> bool:
     """Whether a module holds nothing but tensors of the CPU that have no gradient yet."""
     return type(module)._apply is nn.Module._apply and all(
-        t is None or (type(t) in (nn.Parameter, Tensor) and t.device == CPU and t.grad is None)
+        t is None or (type(t) in (nn.Parameter, Tensor) and t.is_cpu and t.grad is None)
         for t in (*module._parameters.values(), *module._buffers.values())
     )
 

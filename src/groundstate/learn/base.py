@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from groundstate.compute.display import Displayed, span
 from groundstate.compute.modules import LightModule
@@ -84,6 +85,9 @@ class Rule(LightModule):
     @property
     def stateful(self) -> bool:
         """Whether something of its own stays from step to step: networks, chains, averages."""
+        plain = type(self).get_extra_state is nn.Module.get_extra_state
+        if plain and not (self._parameters or self._buffers or self._modules):
+            return False  # the usual case, without torch's walk
         return bool(self.state_dict())
 
     def make_room(self, state: Mapping[str, Any]) -> None:
@@ -182,6 +186,11 @@ class Penalty(LightModule):
 
     def forward(self, energy: Energy) -> Tensor:
         return self.value(energy)
+
+    def extra_repr(self) -> str:
+        kept = {name: getattr(self, name, None) for name in signature(type(self)).parameters}
+        numbers = {name: v for name, v in kept.items() if type(v) in (int, float)}
+        return ", ".join(f"{name}={value:g}" for name, value in numbers.items())
 
 
 @dataclass

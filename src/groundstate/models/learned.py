@@ -163,7 +163,7 @@ class LearnedLayers(Learned):
         if model is None:
             return self
         self._check_fitted(model)
-        return [_layer(self, k).__get__(model) for k in range(len(self._parts(model)))]
+        return Layers(self, model)
 
     def __set__(self, model: Any, value: Any) -> None:
         self._check_fitted(model)
@@ -177,6 +177,27 @@ class LearnedLayers(Learned):
 
     def _parts(self, model: Any) -> Any:
         return self.read(model)
+
+
+class Layers(list[Any]):
+    """The arrays of all layers; one that is put in the place of another is written to θ."""
+
+    def __init__(self, learned: LearnedLayers, model: Any) -> None:
+        self._learned, self._model = learned, model
+        super().__init__(self._read())
+
+    def _read(self) -> list[Any]:
+        parts = range(len(self._learned._parts(self._model)))
+        return [_layer(self._learned, k).__get__(self._model) for k in parts]
+
+    def __setitem__(self, k: Any, value: Any) -> None:
+        new = list(self)
+        new[k] = value
+        self._learned.__set__(self._model, new)
+        super().__setitem__(slice(None), self._read())
+
+    def __reduce__(self) -> Any:  # a copy is a list, and nobody's but its owner's
+        return list, (list(self),)
 
 
 def _layer(layers: LearnedLayers, k: int) -> Learned:

@@ -102,6 +102,15 @@ def validate_data(
         raise DataError(f"{sentence}; {_advice(estimator, name, missing)}") from None
 
 
+def further(model: Any, X: Any, y: Any, first: bool, **settings: Any) -> Any:
+    """Rows and targets of one call of ``partial_fit``: the first counts columns, others compare."""
+    return validate_data(
+        model, unwrap(X)[0], unwrap(y)[0], reset=first, dtype=[np.float64, np.float32], order="C",
+        accept_sparse=model._accept_sparse,
+        ensure_all_finite="allow-nan" if model._allow_nan else True, **settings,
+    )  # fmt: skip
+
+
 def checked_target(estimator: Any, y: NDArray[Any]) -> NDArray[Any]:
     """Targets of rows that are no table: finite numbers of a regressor, labels of a classifier."""
     y = _target(estimator, y)

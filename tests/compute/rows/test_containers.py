@@ -28,6 +28,7 @@ from groundstate.compute.rows import (
     mean_items,
     sum_items,
 )
+from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, ShapeError
 from groundstate.store import dumps, loads
@@ -296,3 +297,15 @@ def test_a_graph_is_told_from_one_of_the_same_size_without_a_look_at_it() -> Non
     one, other = (tree_flatten(p)[1] for p in parts)
     assert str(one) == str(tree_flatten(parts[0])[1]) != str(other)
     assert tree_unflatten([parts[0].index], one).graph is parts[0].graph
+
+
+@pytest.mark.parametrize("weight", [None, [1.0, 0.0, 2.0, 1.0, 0.5], [1.0, 1.0, 0.0, 0.0, 1.0]])
+def test_distinct_rows_are_in_the_order_of_their_hashes(weight: list[float] | None) -> None:
+    for hashes in ([7, 3, 9, 1, 5], [7, 3, 7, 3, 3]):
+        w = np.ones(5) if weight is None else np.asarray(weight)
+        sums = {h: w[np.equal(hashes, h)].sum() for h in sorted(set(hashes))}
+        rows, found = distinct_rows(np.array(hashes, np.uint64), weight)
+        kept = {h: total for h, total in sums.items() if total > 0}
+        assert [hashes[i] for i in rows] == list(kept) and found.tolist() == list(kept.values())
+        firsts = {h: min(i for i in range(5) if hashes[i] == h and w[i] > 0) for h in kept}
+        assert rows.tolist() == list(firsts.values())

@@ -234,3 +234,9 @@ def test_least_strength_that_leaves_nothing() -> None:
     for penalty in (L2(), Lp(p=2.0), ElasticNet(l1_ratio=0.0)):
         with pytest.raises(Unsupported):
             penalty.alpha_max(gradient)
+
+
+def test_a_penalty_prints_its_numbers() -> None:
+    assert repr(L1(20.0)) == "L1(strength=20)"
+    assert repr(ElasticNet(2.0, 0.25, select="W")) == "ElasticNet(strength=2, l1_ratio=0.25)"
+    assert "strength=3" in repr(L2(3.0) + L1(0.5)) and "L1" in repr(L2(3.0) + L1(0.5))

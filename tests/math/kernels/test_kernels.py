@@ -16,6 +16,7 @@ from groundstate.math.kernels import (
     Constant,
     DotProduct,
     Function,
+    Geometry,
     Kernel,
     Laplacian,
     Linear,
@@ -204,3 +205,30 @@ def test_a_row_with_a_gap_is_like_no_other(kernel: Kernel) -> None:
     K = kernel(rows, Z)
     assert np.isnan(K[2]).all()
     assert np.isfinite(np.delete(K, 2, 0)).all()
+
+
+PULLED = (
+    RBF(0.7),
+    RBF((0.5, 2.0)),
+    RBF(0.7, "fixed"),
+    Laplacian(0.7),
+    Constant(2.0) * RBF(0.7) + White(0.3),
+    (Constant(2.0) + RBF(0.7, "fixed")) * Matern(0.9),
+    White(0.3, "fixed") + Constant(2.0, "fixed") * Periodic(1.0, 3.0),
+    RationalQuadratic() ** 2,
+)
+
+
+@pytest.mark.parametrize("n", [5, 300])  # by pairs, and by tiles
+@pytest.mark.parametrize("kernel", PULLED, ids=repr)
+def test_a_pullback_is_the_derivative_along_slopes(kernel: Kernel, n: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(n, 2, generator=generator, dtype=torch.float64)
+    W = torch.randn(n, n, generator=generator, dtype=torch.float64)
+    theta = torch.as_tensor(kernel.theta)
+    K, pull = kernel.pulled(Geometry(x), theta)
+    whole, pages = kernel(x, eval_gradient=True)
+    torch.testing.assert_close(K, whole.detach(), rtol=1e-12, atol=1e-12)
+    assert not K.requires_grad
+    slopes = (W[..., None] * pages).sum((0, 1))
+    torch.testing.assert_close(pull(W), slopes, rtol=1e-9, atol=1e-9)

@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances
 from groundstate import DBSCAN, HDBSCAN, AgglomerativeClustering
 from groundstate.energy.latent.linkage import LinkageEnergy
 from groundstate.errors import DataError
+from groundstate.math.neighbors.mergers import cut, mergers
 
 X = np.r_[
     make_moons(120, noise=0.07, random_state=0)[0],
@@ -200,3 +201,22 @@ def test_dense_groups_with_ties_and_borders(seed: int) -> None:
     np.testing.assert_array_equal(
         ours.core_sample_indices_, np.flatnonzero(some)[theirs.core_sample_indices_]
     )
+
+
+@pytest.mark.parametrize("linkage", ["ward", "complete", "average"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_cut_of_a_tree_is_numbered_as_the_peer_numbers_it(linkage: str, ties: bool) -> None:
+    X = np.random.default_rng(0).normal(size=(70, 2))
+    X = np.round(X) if ties else X
+    for k in (1, 2, 5, 69, 70):
+        theirs = peer.AgglomerativeClustering(k, linkage=linkage, compute_distances=True).fit(X)
+        children, distances = mergers(X, linkage)
+        np.testing.assert_array_equal(children, theirs.children_)
+        np.testing.assert_allclose(distances, theirs.distances_)
+        np.testing.assert_array_equal(cut(children, k), theirs.labels_)
+        ours = AgglomerativeClustering(k, linkage=linkage, compute_distances=True).fit(X)
+        for name in ("labels_", "children_", "distances_", "n_clusters_", "n_leaves_",
+                     "n_connected_components_"):  # fmt: skip
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    with pytest.raises(ValueError, match="more clusters than samples"):
+        AgglomerativeClustering(71, linkage=linkage).fit(X)

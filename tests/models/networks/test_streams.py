@@ -106,3 +106,10 @@ def test_what_a_stream_cannot_do_is_said(fit: Any, error: type[Exception], said:
     with pytest.raises(error, match=said):
         fit(Arrays({"x": x, "y": y}), model)
     assert not hasattr(model, "energy_") and model._stream is None
+
+
+def test_a_loader_of_batches_is_refused_for_its_rows() -> None:
+    x, y = rows()
+    table = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
+    with pytest.raises(DataError, match=r"pass loader\.dataset, and batch_size to the estimator"):
+        NeuralClassifier(**QUICK).fit(torch.utils.data.DataLoader(table, batch_size=16))

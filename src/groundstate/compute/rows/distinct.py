@@ -29,10 +29,14 @@ def distinct_rows(
     if isinstance(weight, Tensor):
         weight = weight.detach().cpu().numpy()
     w = np.ones(len(hashes)) if weight is None else np.asarray(weight, dtype=np.float64)
-    held = np.flatnonzero(w > 0)
-    order = held[np.argsort(hashes[held], kind="stable")]
+    order = np.argsort(hashes, kind="stable")
+    if weight is not None:
+        order = order[w[order] > 0]
     ordered = hashes[order]
-    begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    other = ordered[1:] != ordered[:-1]
+    if other.all():  # the usual case, which small fits feel
+        return order, w[order]
+    begins = np.flatnonzero(np.concatenate(([True], other)))
     return order[begins], np.add.reduceat(w[order], begins)
 
 

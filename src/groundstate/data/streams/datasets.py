@@ -42,6 +42,11 @@ class Rereadable:
 
 def is_dataset(value: Any) -> bool:
     """Whether a value gives rows one by one: a torch ``Dataset`` or something to be read again."""
+    if isinstance(value, torch.utils.data.DataLoader):
+        raise DataError(
+            "a DataLoader gives batches, and training draws its own from the rows; pass "
+            "loader.dataset, and batch_size to the estimator"
+        )
     return isinstance(value, torch.utils.data.Dataset | Rereadable)
 
 

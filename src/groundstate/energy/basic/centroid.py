@@ -15,6 +15,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.initial import normal
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
+from groundstate.math.distributions.gaussian.partly_known import PartlyKnownNormal
 from groundstate.math.distributions.operations import draw, fresh, isotropic
 from groundstate.math.info.free_energy import boltzmann_logits
 
@@ -80,9 +81,15 @@ class CentroidEnergy(Energy):
     def responsibilities(self, x: Tensor, T: float = 1.0) -> Categorical:
         return Categorical(logits=boltzmann_logits(self.energies(x), T), validate_args=False)
 
-    @offers.conditional("x")
-    def around(self, z: Tensor, T: float = 1.0) -> Distribution:
+    @offers.conditional("x", partial=True)
+    def around(
+        self, z: Tensor, T: float = 1.0, x: Tensor | None = None, mask: Tensor | None = None
+    ) -> Distribution:
+        """x given its centroid: N(μ_z, T); with ``mask``, of the free coordinates of ``x``."""
         mean = self.mu[z]
+        if x is not None and mask is not None:
+            precision = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device) / T
+            return PartlyKnownNormal(mean, precision.expand(len(z), -1, -1), x, mask)
         return isotropic(mean, T**0.5)
 
     @offers.log_partition("z")

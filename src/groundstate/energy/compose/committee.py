@@ -223,7 +223,8 @@ class CommitteeMeanEnergy(ValueEnergy, Committee):
 
     def predict(self, x: Tensor) -> Tensor:
         """The averaged value, ``(B, m)``."""
-        if not len(self.members):
+        count = len(self.members)
+        if not count:
             return torch.zeros(len(x), self.m, dtype=x.dtype, device=x.device)
-        values = torch.stack([self.member_value(m, x) for m in range(len(self.members))])
-        return (self.shares() @ values.flatten(1)).view(len(x), self.m)
+        values = torch.stack([self.member_value(m, x) for m in range(count)], -1)  # (B, m, members)
+        return values @ self.shares()

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from groundstate.compute.modules import LightModule
 from groundstate.errors import DataError
 from groundstate.math.distances.dissimilarities import TABLES, OfTable, table
 from groundstate.math.distances.euclidean import (
@@ -29,7 +30,7 @@ from groundstate.math.neighbors.nearest_device import nearest_on_device
 from groundstate.math.neighbors.radius import Ragged, within, within_by
 
 
-class Memory(nn.Module):
+class Memory(LightModule):
     r"""Rows and the k nearest of them; a row of weight w stands in for w rows.
 
     Parameters
@@ -91,7 +92,7 @@ class Memory(nn.Module):
         self.register_buffer("root", root)
         given = metric == "precomputed"
         self.register_buffer("column", torch.arange(n if given else 0), persistent=given)
-        self._search: NearestRows | None = None
+        self._search: tuple[Tensor, Tensor, NearestRows] | None = None  # and what it was made from
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments; VI is in the buffer ``root``."""
@@ -103,10 +104,6 @@ class Memory(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_search": None}
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        self._search = None
-        return super()._apply(fn, recurse)
 
     def keep(self, x: Tensor, weight: Tensor | None) -> Tensor | None:
         """Remember these rows in place of any others, but none of weight zero.
@@ -162,9 +159,11 @@ class Memory(nn.Module):
         return within_by(self.every, x, len(self.rows), min(radius, sys.float_info.max))
 
     def _searched(self) -> NearestRows:
-        if self._search is None:
-            self._search = NearestRows(self._placed(self.rows).numpy(), self.algorithm)
-        return self._search
+        kept = self._search
+        if kept is None or kept[0] is not self.rows or kept[1] is not self.root:
+            found = NearestRows(self._placed(self.rows).numpy(), self.algorithm)
+            kept = self._search = self.rows, self.root, found
+        return kept[2]
 
     def _placed(self, x: Tensor) -> Tensor:
         """Rows where the metric is Euclidean."""

@@ -165,9 +165,9 @@ def bootstrap_metric(
 
 
 def interval(
-    metric: Metric,
+    metric: str | Metric,
     y: Any,
-    prediction: Prediction,
+    prediction: Any,
     *,
     sample_weight: Any = None,
     level: float = 0.95,
@@ -185,17 +185,25 @@ def interval(
 
     Parameters
     ----------
+    metric
+        A metric or its name.
+    prediction : Prediction, or (N,) predicted labels or values
     groups
         Labels of dependent rows; whole groups are resampled, shares included.
 
     Examples
     --------
     >>> from groundstate.evaluate import METRICS
+    >>> print(interval("accuracy", ["a", "b"] * 20, ["a"] * 5 + ["b"] * 35))
+    0.525 (0.375 to 0.6706)
     >>> y = np.arange(20.0)
-    >>> found = interval(METRICS["r2"], y, Prediction(y + np.tile([4.0, -4.0], 10)))
+    >>> found = interval("r2", y, y + np.tile([4.0, -4.0], 10))
     >>> round(found.estimate, 4), round(METRICS["r2"].score(y, Prediction(y + 4)), 4)
     (0.5675, 0.5188)
     """
+    metric = metric_named(metric)
+    if not isinstance(prediction, Prediction):
+        y, prediction = Prediction.read(y, prediction, None, metric.task)
     truth, weight = np.asarray(y), weights_of(sample_weight, len(prediction))
     total = float(weight.sum())
     if metric.is_share and groups is None:

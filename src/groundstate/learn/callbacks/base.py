@@ -197,7 +197,9 @@ class Monitor:
 def _masks(run: Run) -> tuple[Callback, ...]:
     """What renews dropout masks after each epoch, where a network has masks that last one."""
     net = getattr(run.problem, "energy", None)
-    if net is None or not any(getattr(m, "mask_per_epoch", False) for m in net.modules()):
+    if net is None or not net._modules:
+        return ()
+    if not any(vars(m).get("mask_per_epoch", False) for m in net.modules()):
         return ()
     from groundstate.learn.callbacks.masks import EpochMasks
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.math.kernels.base import Kernel
+from groundstate.math.kernels.base import Kernel, Pullback
 from groundstate.math.kernels.geometry import Geometry
 from groundstate.math.kernels.stationary import Constant
 
@@ -56,8 +57,23 @@ class _Pair(Kernel):
         second = self.k2.of(at, None if theta is None else theta[cut:])
         return self._joined(first, second)
 
+    def pulled(self, at: Geometry, theta: Tensor) -> tuple[Tensor, Pullback]:
+        cut = self.k1.n_dims
+        first, pull_first = self.k1.pulled(at, theta[:cut])
+        second, pull_second = self.k2.pulled(at, theta[cut:])
+
+        def pull(W: Tensor) -> Tensor:
+            left, right = self._slopes(W, first, second)
+            return torch.cat([pull_first(left), pull_second(right)])
+
+        return self._joined(first, second), pull
+
     def _joined(self, first: Tensor, second: Tensor) -> Tensor:
         raise TypeError("a pair of kernels says how their values are joined")
+
+    def _slopes(self, W: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        """Slopes in the values of either kernel from those in the joined ones."""
+        raise TypeError("a pair of kernels says what its slopes are")
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +89,9 @@ class Sum(_Pair):
 
     def _joined(self, first: Tensor, second: Tensor) -> Tensor:
         return first + second
+
+    def _slopes(self, W: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        return W, W
 
     def __repr__(self) -> str:
         return f"{self.k1!r} + {self.k2!r}"
@@ -91,6 +110,9 @@ class Product(_Pair):
 
     def _joined(self, first: Tensor, second: Tensor) -> Tensor:
         return first * second
+
+    def _slopes(self, W: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        return W * second, W * first
 
     def __repr__(self) -> str:
         left, right = (f"({k!r})" if isinstance(k, Sum) else f"{k!r}" for k in (self.k1, self.k2))

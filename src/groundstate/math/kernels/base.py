@@ -7,6 +7,7 @@ scale, ``theta``; a parameter whose bounds are ``"fixed"`` is left out of ``thet
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,6 +21,7 @@ from groundstate.math.kernels.geometry import Geometry
 
 Bounds = tuple[float, float] | Literal["fixed"]
 Scale = float | tuple[float, ...]
+Pullback = Callable[[Tensor], Tensor]  # from slopes in K, ``(n, m)``, to those in theta
 WIDE: Bounds = (1e-5, 1e5)
 
 
@@ -80,6 +82,18 @@ class Kernel:
     def of(self, at: Geometry, theta: Tensor | None = None) -> Tensor:
         """The matrix over a geometry, differentiable in ``theta`` where it is given."""
         return self._of(at, self._values(theta, at.x))
+
+    def pulled(self, at: Geometry, theta: Tensor) -> tuple[Tensor, Pullback]:
+        r"""The matrix, and :math:`W \mapsto \sum_{ij} W_{ij}\,\partial_\theta K_{ij}`, ``(len(theta),)``.
+
+        Here by differentiation; kernels whose derivative is one product write it out.
+        """
+        leaf = theta.detach().requires_grad_()
+        with torch.enable_grad():
+            K = self.of(at, leaf)
+        if not len(leaf):
+            return K.detach(), lambda W: torch.zeros_like(theta)
+        return K.detach(), lambda W: torch.autograd.grad(K, leaf, W)[0]
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
         raise TypeError(f"{type(self).__name__} must define _of(geometry, parameters)")

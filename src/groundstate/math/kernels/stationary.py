@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from groundstate.math.kernels.base import WIDE, Bounds, Kernel, Scale, limits, positive
+from groundstate.math.kernels.base import (
+    WIDE,
+    Bounds,
+    Kernel,
+    Pullback,
+    Scale,
+    limits,
+    positive,
+)
 from groundstate.math.kernels.bessel import bessel_decay
 from groundstate.math.kernels.fused import gaussian_tiles
 from groundstate.math.kernels.geometry import Geometry
@@ -48,6 +56,13 @@ class RBF(Kernel):
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
         return gaussian(at, p["length_scale"])
+
+    def pulled(self, at: Geometry, theta: Tensor) -> tuple[Tensor, Pullback]:
+        if type(self) is not RBF or isinstance(self.length_scale, tuple) or not len(theta):
+            return super().pulled(at, theta)
+        scale = theta.detach()[0].exp()
+        K = gaussian(at, scale)
+        return K, lambda W: (W * K).mul_(at.plain()).sum().div_(scale.square()).reshape(1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,6 +229,12 @@ class Constant(Kernel):
         c = c if isinstance(c, Tensor) else at.x.new_tensor(c)
         return c.expand(at.shape())
 
+    def pulled(self, at: Geometry, theta: Tensor) -> tuple[Tensor, Pullback]:
+        if not len(theta):
+            return super().pulled(at, theta)
+        c = theta.detach()[0].exp()
+        return c.expand(at.shape()), lambda W: (W.sum() * c).reshape(1)
+
 
 @dataclass(frozen=True, repr=False)
 class White(Kernel):
@@ -241,6 +262,12 @@ class White(Kernel):
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
         return at.diagonal(p["noise_level"])
+
+    def pulled(self, at: Geometry, theta: Tensor) -> tuple[Tensor, Pullback]:
+        if not len(theta) or not at.same:
+            return super().pulled(at, theta)
+        level = theta.detach()[0].exp()
+        return at.diagonal(level), lambda W: (W.diagonal().sum() * level).reshape(1)
 
 
 def gaussian(at: Geometry, scale: Any) -> Tensor:

@@ -21,7 +21,7 @@ from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
 from groundstate.models.resident import places
 from groundstate.models.roles import EnergyClassifier
-from groundstate.models.validation import checked_count, validate_data
+from groundstate.models.validation import checked_count, further
 
 
 def class_probabilities() -> Learned:
@@ -101,12 +101,7 @@ class ClosedFormClassifier(EnergyClassifier):
             )
         first = check_partial_fit_first_call(self, classes) or not hasattr(self, "energy_")
         device, _ = places(self, X)
-        X, y = self._words(unwrap(X)[0], first), unwrap(y)[0]
-        X_, y_ = validate_data(
-            self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",
-            accept_sparse=self._accept_sparse,
-            ensure_all_finite="allow-nan" if self._allow_nan else True,
-        )  # fmt: skip
+        X_, y_ = further(self, self._words(unwrap(X)[0], first), y, first)
         if first:
             self.classes_ = np.unique(np.asarray(classes))
         if not first and sample_weight is not None and not np.any(unwrap(sample_weight)[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import fit_checked
 from groundstate.learn.solvers.latent.groups import KeepGroups
 from groundstate.math.distances.dissimilarities import OfTable
+from groundstate.math.neighbors.mergers import cut, mergers
 from groundstate.models import settings
 from groundstate.models.clusters.groups import GroupClusterer
 from groundstate.models.traits import Traits
@@ -108,12 +110,31 @@ class AgglomerativeClustering(GroupClusterer):
     def _min_rows(self) -> int:
         return 2
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the whole tree of Euclidean distances is cut at a number of groups."""
+        return (
+            self.n_clusters is not None
+            and self.distance_threshold is self.memory is self.connectivity is None
+            and self.linkage != "single"
+            and self.compute_full_tree in ("auto", True)
+            and isinstance(self.metric, str)
+            and NAMES.get(self.metric, self.metric) == "euclidean"
+        )
+
     def _memory(self) -> dict[str, Any]:
         if callable(self.metric):
             return {"metric": OfTable(self.metric)}
         return {"metric": NAMES.get(self.metric, self.metric)}
 
     def _found_by(self, rows: NDArray[Any]) -> Any:
+        if self._is_plain and self.n_clusters <= len(rows) > 1:
+            children, distances = mergers(rows, self.linkage)
+            kept = {"distances_": distances} if self.compute_distances else {}
+            return SimpleNamespace(
+                labels_=cut(children, self.n_clusters), children_=children, **kept,
+                n_clusters_=self.n_clusters, n_leaves_=len(rows), n_connected_components_=1,
+            )  # fmt: skip
         peer = self._peer()
         return fit_checked(peer, rows) if len(rows) > 1 else peer.fit(rows)
 

@@ -6,8 +6,6 @@ import math
 from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
-import torch
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
@@ -19,12 +17,11 @@ from groundstate.compute.thread_policy import answering
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.learn import Naive, SoftMin
 from groundstate.learn.solvers.committee import FitMembers
-from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
+from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.ensembles.grown import estimator_of, fits
 from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.trees.inputs import started
-from groundstate.models.validation import validate_data
 
 
 class CommitteeModel(EnergyEstimator):
@@ -66,37 +63,21 @@ class CommitteeModel(EnergyEstimator):
         tags.target_tags.multi_output &= all(t.target_tags.multi_output for t in own)
         return tags
 
-    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+    @property
+    def _allow_nan(self) -> bool:  # type: ignore[override]
+        return self.__dict__.get("_takes_nan", False)
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         takes = get_tags(self).input_tags
         self._takes_nan = bool(takes.allow_nan)
         X = X.toarray() if issparse(X) and takes.sparse else X  # members see dense rows
-        if not self._takes_nan or plain_rows(unwrap(X)[0]):
-            return super()._checked(X, y)
-        X, _ = unwrap(X)
-        y, _ = unwrap(y)
-        X, y = validate_data(
-            self, X, y, multi_output=self._multi_output, dtype=[np.float64, np.float32], order="C",
-            ensure_all_finite="allow-nan",
-        )  # fmt: skip
-        encoded, attributes = self._target(y)
-        assert encoded is not None
-        if encoded.dtype.kind == "f":
-            encoded = encoded.astype(X.dtype, copy=False)
-        return X, encoded, attributes
+        return super()._checked(X, y)
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         if "energy_" not in self.__dict__:
             check_is_fitted(self, "energy_")
         X = X.toarray() if issparse(X) and get_tags(self).input_tags.sparse else X
-        if not self._takes_nan or plain_rows(unwrap(X)[0]):
-            return super()._rows(X)
-        X, home = unwrap(X)
-        device, dtype = self.energy_.placement()
-        kept = np.float64 if dtype == torch.float64 else np.float32
-        rows = validate_data(
-            self, X, reset=False, dtype=kept, order="C", ensure_all_finite="allow-nan"
-        )
-        return tensor(rows, device), home
+        return super()._rows(X)
 
     def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> FitMembers:
         k = None if y.is_floating_point() else len(self.classes_)

@@ -93,8 +93,8 @@ class ValueMember(Energy):
     def best(self, x: Tensor) -> Tensor:
         own = self.estimator
         if not isinstance(own, EnergyEstimator):
-            values = np.asarray(own.predict(x.cpu().numpy())).reshape(len(x), self.m)
-            return torch.as_tensor(values, dtype=x.dtype, device=x.device)
+            values = np.asarray(own.predict(x.numpy(force=True))).reshape(-1, self.m)
+            return torch.from_numpy(values).to(x)
         argmin = (
             own.energy_.ability("argmin", "y") if _plain(own, EnergyRegressor, "predict") else None
         )

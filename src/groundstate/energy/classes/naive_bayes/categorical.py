@@ -86,11 +86,11 @@ class CategoricalClassEnergy(JointClassEnergy):
         return self.W - (top + total.log())[:, self.group]
 
     def log_likelihood(self, x: Tensor) -> Tensor:
-        if self._all_known(x):
-            return embedding_bag(x + self.start, self.log_p().T.contiguous(), mode="sum")
-        at = torch.minimum(x, self.size - 1) + self.start
-        each = self.log_p().T.contiguous()  # (sum(sizes), k)
-        if _some_missing(x):
+        each, known = self.log_p().T.contiguous(), self._all_known(x)  # (sum(sizes), k)
+        at = x + self.start if known else torch.minimum(x, self.size - 1) + self.start
+        if known and each.dtype == torch.float32:  # in double precision it is several times slower
+            return embedding_bag(at, each, mode="sum")
+        if not known and _some_missing(x):
             at = torch.where(x < 0, len(each), at)
             each = torch.cat([each, each.new_zeros(1, self.k)])
         some = max(1, _MANY // max(1, at.shape[1] * self.k))  # rows at a time
@@ -99,10 +99,12 @@ class CategoricalClassEnergy(JointClassEnergy):
             for rows in at.split(some)
         ]
         ll = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if known:
+            return ll
         return torch.where((x >= self.size).sum(1, keepdim=True) > 0, -math.inf, ll)  # sizes differ
 
     def _all_known(self, x: Tensor) -> bool:
-        """Whether rows of the CPU hold known categories alone: their terms are one sum of look-ups."""
+        """Whether rows of the CPU hold known categories alone: their terms are look-ups."""
         if x.device.type != "cpu" or functorch_active() or not len(x):
             return False
         codes = x.numpy()

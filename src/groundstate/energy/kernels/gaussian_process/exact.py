@@ -3,6 +3,7 @@ r"""Gaussian processes: the prior of a function at given inputs, and its distrib
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from groundstate.energy.spaces import Real
 from groundstate.math.kernels import RBF, Geometry, Kernel, White
 from groundstate.math.kernels.fields import matheron
 from groundstate.math.linalg.gaussian_process import cholesky, joint_normal
+
+FieldPullback = Callable[[Tensor, float], Tensor]
 
 
 def _field() -> FieldEnergy:
@@ -93,6 +96,24 @@ class FieldEnergy(Energy):
     def parts(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """The kernel's matrix ``(n, n)`` and what the diagonal has on top of it ``(n,)``."""
         return self.kernel.of(self.geometry(), theta), self.extra(theta)
+
+    def pulled(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor, FieldPullback]:
+        """`parts` and `repeats`, and what slopes in K and in the repeats are in θ, ``(len(θ),)``."""
+        if self.weight is None:
+            K, pull = self.kernel.pulled(self.geometry(), theta)
+            return K, self.extra(theta), self.repeats(theta), lambda W, total: pull(W)
+        leaf = theta.detach().requires_grad_()
+        with torch.enable_grad():
+            outputs = (*self.parts(leaf), self.repeats(leaf))
+
+        def pull_all(W: Tensor, total: float) -> Tensor:
+            slopes = (W, W.diagonal(), torch.full_like(outputs[2], total))
+            moving = [pair for pair in zip(outputs, slopes, strict=True) if pair[0].requires_grad]
+            values, grads = zip(*moving, strict=True)
+            return torch.autograd.grad(values, leaf, grads)[0]
+
+        K, extra, repeats = (value.detach() for value in outputs)
+        return K, extra, repeats, pull_all
 
     def extra(self, theta: Tensor) -> Tensor:
         """What is added to the diagonal of the kernel's matrix, ``(n,)``."""

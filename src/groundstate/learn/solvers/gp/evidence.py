@@ -51,12 +51,15 @@ def evidence(
     :math:`-\tfrac12\operatorname{tr}((aa^\top - K^{-1})\,\partial K)`: one factor, one inverse, and
     one backward pass through the kernel, whatever the number of parameters.
     """
-    at = (field.theta if theta is None else theta).detach().clone().requires_grad_(slope)
-    with torch.set_grad_enabled(slope):
-        K, extra = field.parts(at)
-        repeats = field.repeats(at)
+    at = (field.theta if theta is None else theta).detach()
     with torch.no_grad():
-        full = K.detach().clone()
+        slope = slope and len(at) > 0
+        if slope:
+            K, extra, repeats, pull = field.pulled(at)
+        else:
+            K, extra = field.parts(at)
+            repeats = field.repeats(at)
+        full = K.clone()
         full.diagonal().add_(extra)
         L = cholesky(full)
         del full
@@ -65,16 +68,12 @@ def evidence(
         a = torch.cholesky_solve(rows.T, L)  # (n, m)
         constant = float(L.diagonal().log().sum()) + 0.5 * len(L) * math.log(2 * math.pi)
         value = 0.5 * float((rows.T * a).sum()) + total * (constant + float(repeats))
-    if not slope or not len(at):
-        return EvidencePoint(value, np.zeros(len(at)), L)
-    with torch.no_grad():
+        if not slope:
+            return EvidencePoint(value, np.zeros(len(at)), L)
         # K is symmetric: half of W, taken twice, is all of it
         W = lower_inverse(L).mul_(total).addmm_(a, a.T, alpha=-1.0).tril_()
         W.diagonal().mul_(0.5)
-    pairs = [(K, W), (extra, W.diagonal()), (repeats, torch.full_like(repeats, total))]
-    outputs = [value for value, _ in pairs if value.requires_grad]
-    grads = [grad for value, grad in pairs if value.requires_grad]
-    (g,) = torch.autograd.grad(outputs, [at], grads)
+        g = pull(W, total)
     return EvidencePoint(value, g.double().cpu().numpy(), L)
 
 

@@ -14,12 +14,12 @@ from groundstate.learn.base import History
 from groundstate.learn.solvers.linear.least_squares import OutputL2, from_sums
 from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums
 from groundstate.learn.solvers.linear.online_descent import averaged_descent
-from groundstate.models.arrays import tensor, unwrap
+from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_part
 from groundstate.models.resident import places
 from groundstate.models.roles import EnergyRegressor
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import further
 
 WAYS: dict[str, Any] = {
     "auto": "auto", "svd": "svd", "cholesky": "gram", "lsqr": "iterative", "sparse_cg": "iterative",
@@ -92,10 +92,7 @@ class LeastSquaresRegressor(EnergyRegressor):
         """
         self._validate_params()
         first = not hasattr(self, "sums_")
-        X_, y_ = validate_data(
-            self, unwrap(X)[0], unwrap(y)[0], reset=first, dtype=[np.float64, np.float32],
-            order="C", accept_sparse="csr", multi_output=True,
-        )  # fmt: skip
+        X_, y_ = further(self, X, y, first, multi_output=True)
         encoded, attributes = self._target(y_)
         weight = self._checked_weight(sample_weight, X_)
         device, _ = places(self, X)

@@ -19,13 +19,13 @@ from groundstate.learn import SoftMin
 from groundstate.learn.base import History
 from groundstate.learn.solvers.linear.online_descent import BATCH, Stream, cut, rate_for
 from groundstate.models import settings
-from groundstate.models.arrays import tensor, unwrap
+from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.linear.logistic.members import logistic_members
 from groundstate.models.linear.logistic.model import SOLVERS, LinearSoftminClassifier, penalty_for
 from groundstate.models.resident import places
 from groundstate.models.traits import Cost, Traits
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import further
 from groundstate.registry import models
 
 
@@ -156,10 +156,7 @@ class LogisticRegression(LinearSoftminClassifier):
                 f"not know; got l1_ratio={self.l1_ratio} and class_weight={self.class_weight!r}"
             )
         first = check_partial_fit_first_call(self, classes) or not hasattr(self, "stream_")
-        X_, y_ = validate_data(
-            self, unwrap(X)[0], unwrap(y)[0], reset=first, dtype=[np.float64, np.float32],
-            order="C", accept_sparse="csr",
-        )  # fmt: skip
+        X_, y_ = further(self, X, y, first)
         index = self._encoded("y", np.asarray(y_)).astype(np.int64)
         weight = self._row_weight(index, self._checked_weight(sample_weight, X_))
         device, _ = places(self, X)

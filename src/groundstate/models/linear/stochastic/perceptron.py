@@ -19,12 +19,12 @@ from groundstate.learn import Perceptron as PerceptronRule
 from groundstate.learn import fit as learn
 from groundstate.learn.base import Penalty
 from groundstate.models import settings
-from groundstate.models.arrays import tensor, unwrap
+from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import class_part, densify, sparsify
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import further
 from groundstate.registry import models
 
 
@@ -195,11 +195,7 @@ class Perceptron(EnergyClassifier):
                 f"them, got average={self.average}, class_weight={self.class_weight!r}; use fit"
             )
         first = check_partial_fit_first_call(self, classes)
-        X, y = unwrap(X)[0], unwrap(y)[0]
-        X_, y_ = validate_data(
-            self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",
-            accept_sparse=self._accept_sparse,
-        )  # fmt: skip
+        X_, y_ = further(self, X, y, first)
         if first:
             self.classes_ = np.unique(np.asarray(classes))
         encoded = self._encoded("y", np.asarray(y_)).astype(np.int64)

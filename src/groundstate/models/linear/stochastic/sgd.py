@@ -16,10 +16,10 @@ from groundstate.learn import fit as learn
 from groundstate.learn.base import Penalty
 from groundstate.learn.solvers.online_numba import RATES, OnlineDescent, State
 from groundstate.math.losses import PointLoss, loss_of
-from groundstate.models.arrays import tensor, unwrap
+from groundstate.models.arrays import tensor
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.linear.coefficients import class_part, densify, sparsify
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import further
 
 RESIDUALS = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
 
@@ -125,10 +125,7 @@ class SGDEstimator(EnergyEstimator):
 
     def _part(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Self:
         """One epoch over further rows, from where the weights are."""
-        X_, y_ = validate_data(
-            self, unwrap(X)[0], unwrap(y)[0], reset=first, dtype=[np.float64, np.float32],
-            order="C", accept_sparse=self._accept_sparse,
-        )  # fmt: skip
+        X_, y_ = further(self, X, y, first)
         target, attributes = self._part_target(np.asarray(y_))
         weight = self._row_weight(target, self._checked_weight(sample_weight, X_))
         total = float(X_.shape[0] if weight is None else weight.sum())
