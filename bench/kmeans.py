@@ -137,6 +137,7 @@ WHOLE = Benchmark(
     score=spread,
     score_name="inertia",
     target=1.5,
+    margin=0.05,  # one start each: of scikit-learn and ours either may be better by some percent
 )
 
 

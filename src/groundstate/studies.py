@@ -19,6 +19,7 @@ import numpy as np
 from groundstate.compute.display import Displayed, text_table
 from groundstate.compute.random import Key
 from groundstate.compute.rows import describe
+from groundstate.data.messages import count
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate import Interval, Intervals, Sets, Standings
 from groundstate.evaluate.explain.importance import Importance, permutation_importance
@@ -178,7 +179,8 @@ class Study(Displayed):
     def _title(self) -> str:
         table = self.found.table
         what = "no target" if isinstance(self.found, Survey) else f"target {table.target!r}"
-        return f"Study of {table.name}: {table.n_rows:,} rows, {table.n_columns} columns, {what}"
+        size = f"{count(table.n_rows, 'row')}, {count(table.n_columns, 'column')}"
+        return f"Study of {table.name}: {size}, {what}"
 
     def __str__(self) -> str:
         columns, rows = self.leaderboard._table()

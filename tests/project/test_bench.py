@@ -64,6 +64,28 @@ def test_speed_is_the_best_peers_time_over_ours(table: bench.BenchTable) -> None
     assert alone.speed(ours) is None
 
 
+@pytest.mark.parametrize("better", ["low", "high"])
+def test_a_quick_peer_that_ends_worse_sets_no_speed(table: bench.BenchTable, better: str) -> None:
+    ours, peer = table.rows[-2:]
+    sign = 1.0 if better == "low" else -1.0
+    mine = dataclasses.replace(ours, score=100.0 * sign, median_s=1.0)
+    near, far = (104.0, 120.0) if better == "low" else (-104.0, -120.0)
+    rows = (
+        mine,
+        dataclasses.replace(peer, contestant="as good", score=near, median_s=3.0),
+        dataclasses.replace(peer, contestant="worse", score=far, median_s=0.5),
+    )
+    plain = dataclasses.replace(table, rows=rows, better=better)
+    assert plain.speed(mine) == 0.5
+    fair = dataclasses.replace(plain, margin=0.05)
+    assert fair.speed(mine) == 3.0 and fair.speed(rows[2]) == 6.0
+    out = io.StringIO()
+    Console(file=out, width=200).print(fair.to_rich())
+    assert "5% worse set no speed" in out.getvalue()
+    nobody = dataclasses.replace(fair, rows=(mine, rows[2]))
+    assert nobody.speed(mine) == 0.5  # the only peer there is
+
+
 def test_warm_up_is_not_timed_and_turns_are_taken() -> None:
     calls: list[str] = []
 

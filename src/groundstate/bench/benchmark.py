@@ -52,6 +52,8 @@ class Benchmark:
     score_name : what that number is
     better : whether a low or a high score is good
     target : the speed, ours over the best peer, that the project promises, if any
+    margin : how much worse than ours, relative to ours, a peer's score may be for its time to count;
+        None counts every peer
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Benchmark:
     score_name: str
     better: Literal["low", "high"] = "low"
     target: float | None = None
+    margin: float | None = None
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:

@@ -64,6 +64,7 @@ def run(
         score_name=bench.score_name,
         better=bench.better,
         target=bench.target,
+        margin=bench.margin,
         rows=tuple(rows),
         absent=tuple(name for name in everyone if name not in present),
         machine=machine(),

@@ -48,11 +48,22 @@ class BenchTable:
     versions: str
     date: str
     commit: str
+    margin: float | None = None
 
     def best_peer(self, size: str) -> BenchRow | None:
-        """Return the fastest peer at a size."""
+        """Return the fastest peer at a size, of those that did the job as well as ours where a
+        ``margin`` says what that means."""
         peers = [row for row in self.rows if row.size == size and not row.ours]
-        return min(peers, key=lambda row: row.median_s, default=None)
+        as_good = [row for row in peers if self._as_good(row)]
+        return min(as_good or peers, key=lambda row: row.median_s, default=None)
+
+    def _as_good(self, peer: BenchRow) -> bool:
+        ours = [row.score for row in self.rows if row.size == peer.size and row.ours]
+        if self.margin is None or not ours:
+            return True
+        sign = 1.0 if self.better == "low" else -1.0
+        least = max(sign * score for score in ours)
+        return sign * peer.score <= least + self.margin * abs(least)
 
     def speed(self, row: BenchRow) -> float | None:
         """Return how many times as fast as the best peer a row is (2 is half the time)."""
@@ -68,6 +79,8 @@ class BenchTable:
             caption += f"\nnot installed: {', '.join(self.absent)}"
         if self.target is not None:
             caption += f"\npromised speed: {self.target:g}x"
+        if self.margin is not None:
+            caption += f"\npeers that end more than {self.margin:.0%} worse set no speed"
         table = Table(title=self.title, caption=caption, caption_justify="left")
         table.add_column("size")
         table.add_column("contestant")

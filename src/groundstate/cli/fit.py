@@ -12,6 +12,7 @@ import typer
 from groundstate import cli
 from groundstate.cli.boundary import Terminated
 from groundstate.cli.screen import Screen
+from groundstate.data.messages import count
 from groundstate.store import RunDir
 from groundstate.studies import RowStudy, Study, study
 from groundstate.study.assess import Assessment
@@ -160,8 +161,8 @@ def summary(facts: dict[str, Any]) -> list[Any]:
             style="bold" if best else None,
         )
     table = facts["data"]
-    columns = "" if table["columns"] is None else f", {table['columns']} columns"
-    title = f"{table['name']}: {table['rows']:,} rows{columns}"
+    columns = "" if table["columns"] is None else f", {count(table['columns'], 'column')}"
+    title = f"{table['name']}: {count(table['rows'], 'row')}{columns}"
     sentences = {f["sentence"] for f in table["findings"]}
     read_as = [note for note in table["notes"] if note not in sentences]
     findings = [f"- read: {note}" for note in read_as[:_READ]]

@@ -11,6 +11,7 @@ from scipy.stats import ortho_group
 from torch import Tensor
 
 from groundstate import linalg
+from groundstate.errors import DataError
 from groundstate.nn import Whiten
 
 RNG = np.random.default_rng(0)
@@ -289,6 +290,15 @@ def test_whitening(method: str) -> None:
     )
     layer = Whiten(3, method).double().fit(torch.tensor(TABLE))
     np.testing.assert_allclose(layer(torch.tensor(TABLE)), Z, atol=1e-8)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e8 / 3])
+def test_a_constant_column_is_not_whitened(value: float) -> None:
+    """Rounding of its mean gave it a spread of 1e-16, and W an entry of 1e15."""
+    X = np.column_stack([TABLE[:100, 0], np.full(100, value)])
+    with pytest.raises(DataError, match="rank 1 of 2"):
+        linalg.whitening(X)
+    assert np.isfinite(linalg.whitening(X, eps=1e-3).transform(X)).all()
 
 
 def test_whitening_is_that_of_scikit_learn() -> None:

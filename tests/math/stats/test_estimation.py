@@ -182,7 +182,27 @@ def test_vectors_classes_and_stable() -> None:
     assert 2 * (stable.loglik - truth) < st.chi2(4).ppf(0.9999)
 
 
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+@pytest.mark.parametrize(
+    "kind", [D.StudentT, D.Gumbel, D.Cauchy, gd.Stable], ids=lambda k: k.__name__
+)
+def test_the_unit_of_measurement_does_not_matter(kind, unit: float) -> None:
+    """In units of 1e-8 the search for a location never left its start."""
+    x = np.random.default_rng(5).standard_t(3, 300)
+    one, other = stats.fit_mle(kind, x), stats.fit_mle(kind, unit * (x + 7.0))
+    assert other.converged
+    for name, value in one.params.items():
+        scale = unit if name in ("loc", "scale") else 1.0
+        shift = 7.0 * unit if name == "loc" else 0.0
+        assert other.params[name] == pytest.approx(
+            scale * value + shift, rel=2e-5, abs=1e-6 * scale
+        )
+        assert other.stderr[name] == pytest.approx(scale * one.stderr[name], rel=1e-3)
+
+
 def test_fits_refuse() -> None:
+    with pytest.raises(Unsupported, match="Uniform declares no parameters.*StudentT"):
+        stats.fit_mle(D.Uniform, [1.0, 2.0])
     with pytest.raises(DataError, match="outside the support of Gamma"):
         stats.fit_mle(D.Gamma, [-1.0, 2.0])
     with pytest.raises(Unsupported, match="moves with a parameter"):

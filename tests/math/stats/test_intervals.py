@@ -194,6 +194,10 @@ def test_region_of_two_gaussians_and_one() -> None:
     )
     assert tuple(stats.eti(distribution)) == pytest.approx((-1.959964, 1.959964), abs=1e-5)
     assert stats.hdr([2.0, 2.0]).pieces == ((2.0, 2.0),)
+    counts = stats.hdr(np.repeat([0.0, 1.0, 2.0], [30, 40, 30]))
+    assert all(value in counts for value in (0.0, 1.0, 2.0))  # the piece of 0 ended at -5e-15
+    waits = rng.exponential(size=2_000)
+    assert stats.hdr(waits).pieces[0][0] >= waits.min()  # an estimate of density leaks below 0
     with pytest.raises(DataError, match="support"):
         stats.hdr(lambda x: x)
 

@@ -90,8 +90,14 @@ def test_power_and_its_inverses() -> None:
     assert stats.power_ttest(-0.8, 20, alternative="less") == pytest.approx(
         stats.power_ttest(0.8, 20, alternative="greater")
     )
+    for effect in (1e-3, 0.05):  # many rows
+        n = stats.power_ttest(effect, power=0.8)
+        assert stats.power_ttest(effect, n) == pytest.approx(0.8, abs=1e-6)
+    assert stats.power_ttest(50.0, power=0.8) == 2.0  # the fewest rows that have a spread
     with pytest.raises(ValueError, match="give two of"):
         stats.power_ttest(0.8, 20, power=0.5)
+    with pytest.raises(ValueError, match="never shown by the alternative 'less'"):
+        stats.power_ttest(0.8, power=0.5, alternative="less")
 
 
 def test_hedges_g_is_unbiased() -> None:

@@ -59,6 +59,19 @@ def test_envelope_is_close_to_the_peer() -> None:
     assert ours.score(rows, ours.predict(rows)) == 1.0
 
 
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])
+def test_envelope_in_another_unit(unit: float) -> None:
+    """A covariance below 1e-8 was taken for zero."""
+    X = np.random.default_rng(1).normal(size=(150, 3)) @ np.diag([3.0, 1.0, 0.1])
+    model = EllipticEnvelope(random_state=0).fit(unit * X)
+    found = np.asarray(model.covariance_) / unit**2
+    np.testing.assert_allclose(found, np.cov(X.T), atol=1.0, rtol=0.5)
+    assert (np.asarray(model.predict(unit * X)) == -1).sum() == 15
+    for value in (0.0, 0.1, 1e8 / 3):
+        with pytest.raises(ValueError, match="equal to 0"):
+            EllipticEnvelope(random_state=0).fit(np.full((30, 3), value))
+
+
 def test_weights_and_order_do_not_matter() -> None:
     w = RNG.integers(0, 3, 200)
     rows = np.repeat(X, w, axis=0)

@@ -52,6 +52,9 @@ class Empirical(Distribution):
             self._sorted, order = self.x.detach().sort(stable=True)
             self._steps = w.detach()[order].cumsum(0)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(x: {tuple(self.x.shape)})"
+
     @property
     def support(self) -> Any:
         return constraints.real if self.x.ndim == 1 else constraints.real_vector

@@ -87,6 +87,7 @@ def whitening(X: Any, method: str = "zca", eps: float = 0.0, sample_weight: Any 
         raise ValueError(f"eps must not be negative, got {eps}")
     share = _shares(sample_weight, X)
     mean = share @ X
+    mean = mean + share @ (X - mean[..., None, :])  # the first sum rounds n times
     # the rows themselves, not their covariance: squaring would lose half of the digits
     rows = (X - mean[..., None, :]) * share.sqrt()[:, None]
     if eps > 0:

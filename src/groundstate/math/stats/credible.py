@@ -7,6 +7,7 @@ the smallest set of that probability; for a distribution with two peaks it has t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -117,7 +118,9 @@ def hdr(
     if log_density is None:
         grid, density = kde(draws)
         scores = np.interp(draws, grid, density)
-        return _pieces(grid, density, float(np.quantile(scores, 1 - level)), level)
+        # a hair lower, so that rounding leaves no draw on the wrong side of its own height
+        cut = float(np.quantile(scores, 1 - level)) * (1 - 1e-9)
+        return _pieces(grid, density, cut, level, (float(draws[0]), float(draws[-1])))
     if callable(log_density):
         scores = np.asarray(log_density(draws), np.float64)
         cut = float(np.quantile(scores, 1 - level))
@@ -192,8 +195,14 @@ def _of_density(
     return _pieces(grid, values, low, level)
 
 
-def _pieces(grid: Floats, height: Floats, cut: float, level: float) -> Region:
-    """Where the line through the points is at or above the cut."""
+def _pieces(
+    grid: Floats,
+    height: Floats,
+    cut: float,
+    level: float,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Region:
+    """Where the line through the points is at or above the cut, as far as rows reach."""
     above = height >= cut
     edge = np.flatnonzero(above[1:] != above[:-1])
     rise = height[edge + 1] - height[edge]
@@ -201,7 +210,7 @@ def _pieces(grid: Floats, height: Floats, cut: float, level: float) -> Region:
         share = np.clip(np.nan_to_num((cut - height[edge]) / rise), 0, 1)
     cross = grid[edge] + share * (grid[edge + 1] - grid[edge])
     ends = [*([grid[0]] if above[0] else []), *cross, *([grid[-1]] if above[-1] else [])]
-    pairs = zip(ends[::2], ends[1::2], strict=True)
+    pairs = np.clip(np.reshape(ends, (-1, 2)), *within)
     return Region(tuple((float(a), float(b)) for a, b in pairs), level)
 
 

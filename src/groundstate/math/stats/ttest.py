@@ -6,6 +6,7 @@ r"""Student's and Welch's tests of means, and how many rows they need.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -145,10 +146,21 @@ def power_ttest(
         d = effect
         if d == 0:
             raise ValueError("no number of rows shows an effect of 0")
-        return float(brentq(lambda rows: at(d, rows) - wanted, 2.0, 10 + 200 / d**2))
+        if alternative != "two-sided" and (d > 0) != (alternative == "greater"):
+            raise ValueError(f"an effect of {d} is never shown by the alternative {alternative!r}")
+        return _grown(lambda rows: at(d, rows) - wanted, 2.0, 10.0)
     rows = n
     sign = -1.0 if alternative == "less" else 1.0
-    return float(sign * brentq(lambda d: at(sign * d, rows) - wanted, 0.0, 40 / math.sqrt(rows)))
+    return sign * _grown(lambda d: at(sign * d, rows) - wanted, 0.0, 4 / math.sqrt(rows))
+
+
+def _grown(gap: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function is zero, above ``low``; ``low`` where it is not below zero there."""
+    if gap(low) >= 0:
+        return low
+    while gap(high) < 0:
+        low, high = high, 4 * high
+    return float(brentq(gap, low, high, rtol=1e-12))
 
 
 def _beyond(c: float, df: float, shift: float) -> float:

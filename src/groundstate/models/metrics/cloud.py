@@ -69,7 +69,12 @@ def cloud(
         )
     order = np.argsort(row_hash(x), kind="stable")  # the same draws for rows in any order
     rows = np.repeat(x[order], w[order].astype(np.int64), axis=0)
+    unit = 1.0
     if estimate == "mcd":
+        # scikit-learn takes a covariance below 1e-8 for zero; a power of two changes no digit
+        spread = max(rows.std(0).max(), 1e-9 * np.abs(rows).max())
+        unit = 2.0 ** np.floor(np.log2(spread)) if spread > 0 else 1.0
+        rows = rows / unit
         seed = int(Key.of(random_state).fold("subsets").low % 2**32)
         made: Any = MinCovDet(
             assume_centered=assume_centered, support_fraction=support_fraction, random_state=seed
@@ -86,11 +91,12 @@ def cloud(
         inside = np.zeros(len(x), dtype=bool)
         held = w[order] > 0
         inside[order[held]] = fitted.support_[first[held]]
-        found = {"support_": inside, "raw_location_": fitted.raw_location_,
-                 "raw_covariance_": fitted.raw_covariance_}  # fmt: skip
+        found = {"support_": inside, "raw_location_": unit * fitted.raw_location_,
+                 "raw_covariance_": unit**2 * fitted.raw_covariance_}  # fmt: skip
     else:
         found = {"shrinkage_": float(fitted.shrinkage_)}
-    return Cloud(np.asarray(fitted.location_, float), np.asarray(fitted.covariance_, float), found)
+    location, covariance = (np.asarray(v, float) for v in (fitted.location_, fitted.covariance_))
+    return Cloud(unit * location, unit**2 * covariance, found)
 
 
 def definite(S: F64) -> F64:

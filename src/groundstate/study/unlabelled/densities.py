@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.data import Preparation, Table
+from groundstate.data.messages import count
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate import (
     METRICS,
@@ -37,8 +38,10 @@ from groundstate.study.candidates import placed
 METRIC = "mean_nll"
 _START = (1, 2, 3, 4, 6, 8)  # sizes that are always tried
 _GROWTH = 1.5  # from the largest size tried, while it is the best
+_FINEST = 0.12  # of the best size: a size nearer than this says the same
 _ROWS_PER_COMPONENT = 5
 _LEAST = 4  # different rows of which one may be held out
+_ROWS_PER_COLUMN = 10  # of a component, with which its covariance is known well
 _MOST = 64  # components; more than these are no description of a table
 
 
@@ -47,7 +50,8 @@ class DensitySearch:
 
     They are the registered models that judge and draw rows of real numbers; a code has fewer
     directions than there are numbers, a mixture at least five rows per component. While the largest
-    size of a model is its best, larger ones are tried.
+    size of a model is its best, larger ones are tried; around the best of all, those in between.
+    Covariances of components with few rows are regularised by held-out likelihood.
 
     Parameters
     ----------
@@ -70,8 +74,8 @@ class DensitySearch:
                 )
         d = len(Preparation().fit(train).feature_names_out())
         mixture = min(_MOST, max(1, train.n_rows // _ROWS_PER_COMPONENT))
-        self.device = device
-        self.kinds = [kind for name in wanted for kind in _forms(fitting[name])]
+        self.device, self.rows, self.columns = device, train.n_rows, d
+        self.kinds = [kind for name in wanted for kind in _forms(fitting[name], columns=d)]
         self.limit = {
             kind: (d - 1 if fitting[kind.name].role == "transformer" else mixture)
             if kind.sized
@@ -94,20 +98,38 @@ class DensitySearch:
         return found
 
     def more(self, scores: Mapping[str, float]) -> dict[str, TablePredictor]:
-        """Larger sizes of the models whose largest size has the lowest score so far."""
+        """Larger sizes of the models whose largest size has the lowest score so far, and sizes next
+        to the best of all."""
         found: dict[str, TablePredictor] = {}
+        lowest = min(scores, key=lambda name: scores[name], default="")
         for kind, sizes in self.tried.items():
             known = {k: scores[kind.title(k)] for k in sizes if kind.title(k) in scores}
-            if not known or min(known, key=lambda k: known[k]) != max(sizes):
+            best = min(known, key=lambda k: known[k], default=None)
+            if best is None:
                 continue
-            larger = min(math.ceil(max(sizes) * _GROWTH), self.limit[kind])
-            if larger > max(sizes):
-                found |= self._candidate(kind, larger)
+            larger = min(math.ceil(best * _GROWTH), self.limit[kind])
+            if best == max(sizes) and larger > best:
+                more = [larger]
+            elif kind.title(best) == lowest:
+                above, below = [k for k in sizes if k > best], [k for k in sizes if k < best]
+                more = [
+                    (best + min(above, default=best)) // 2,
+                    (best + max(below, default=best) + 1) // 2,
+                ]
+            else:
+                more = []
+            for k in more:
+                if k not in self.tried[kind] and abs(k - best) >= _FINEST * best:
+                    found |= self._candidate(kind, k)
         return found
 
     def _candidate(self, kind: _Kind, k: int) -> dict[str, TablePredictor]:
         self.tried[kind].append(k)
-        size = {"n_components": k} if kind.sized else {}
+        size: dict[str, Any] = {"n_components": k} if kind.sized else {}
+        if kind.regularised and self.rows < k * _ROWS_PER_COLUMN * (
+            1 if kind.settings else self.columns
+        ):
+            size["reg_covar"] = "auto"
         model = placed(kind.make(**size, **dict(kind.settings)), self.device)
         return {kind.title(k): TablePredictor(model, dequantise=True)}
 
@@ -120,24 +142,33 @@ class _Kind:
     make: Any
     settings: tuple[tuple[str, str], ...] = ()
     sized: bool = True  # whether it has a number of components
+    regularised: bool = False  # whether it can choose what to add to covariances
 
     def title(self, k: int) -> str:
         shown = [*([str(k)] if self.sized else []), *(value for _, value in self.settings)]
         return f"{self.name}({', '.join(shown)})"
 
 
-def _forms(row: ModelRow) -> list[_Kind]:
-    """A mixture with free covariances and, where its search space has them, with diagonal ones."""
+def _forms(row: ModelRow, columns: int) -> list[_Kind]:
+    """A mixture with free covariances and, where its search space has them, with diagonal ones; of
+    one column these are the same."""
     shape = (traits_of(row.obj).space or {}).get("covariance_type")
-    plain = [_Kind(row.name, row.obj, sized=_has_size(row))]
-    if isinstance(shape, Choice) and "diag" in shape.choices:
-        plain.append(_Kind(row.name, row.obj, (("covariance_type", "diag"),)))
+    sized, chosen = _has_size(row), _regularises(row)
+    plain = [_Kind(row.name, row.obj, (), sized, chosen)]
+    if columns > 1 and isinstance(shape, Choice) and "diag" in shape.choices:
+        plain.append(_Kind(row.name, row.obj, (("covariance_type", "diag"),), sized, chosen))
     return plain
 
 
 def _has_size(row: ModelRow) -> bool:
     """Whether a model has a number of components to choose."""
     return "n_components" in row.obj._get_param_names()
+
+
+def _regularises(row: ModelRow) -> bool:
+    """Whether a model declares ``reg_covar="auto"``."""
+    allowed = row.obj._parameter_constraints.get("reg_covar", [])
+    return any("auto" in getattr(one, "options", ()) for one in allowed)
 
 
 def _is_density(row: ModelRow) -> bool:
@@ -199,8 +230,10 @@ def choose_density(
     different = different_rows(train)
     if different < _LEAST:
         raise DataError(
-            f"{different} different training rows are too few for a density judged on held-out ones; "
-            f"bring at least {_LEAST}"
+            f"{count(different, 'different training row')} among {train.n_rows:,} "
+            f"{'is' if different == 1 else 'are'} too few for a density that is judged on rows it never saw "
+            f"(copies of a row are never on both sides): {_LEAST} are needed; to describe so few kinds of "
+            "rows, count them"
         )
     parts = folds(train, k=min(cv, different), key=Key.of(key).fold("folds"))
     predicted: dict[str, Prediction] = {}

@@ -33,6 +33,7 @@ from groundstate.study.numbers import plain, show, show_range, span
 from groundstate.study.progress import Progress, Watch
 from groundstate.study.question import Settings
 from groundstate.study.unlabelled.densities import METRIC, DensitySearch, choose_density
+from groundstate.study.unlabelled.described import described
 from groundstate.study.unlabelled.filling import filled_cells, filling_facts
 from groundstate.study.unlabelled.groups import group_facts
 from groundstate.study.unlabelled.maps import Map, map_of
@@ -120,7 +121,7 @@ def survey(
 
     watch = Watch(progress)
     with watch("reading the table"):
-        table, left_out = _described(read(source).features)
+        table, left_out = described(read(source).features)
         if cv < 2 or workers == 0:
             raise DataError(f"cross-validation needs 2 folds and 1 worker, got {cv} and {workers}")
         if device is not None:
@@ -184,24 +185,6 @@ def survey(
     )
 
 
-def _described(table: Table) -> tuple[Table, tuple[Finding, ...]]:
-    """The columns that a density describes, and findings about the texts beside them.
-
-    The words of a text become many columns that are almost always 0, whose densities grow without
-    bound and drown those of the other columns.
-    """
-    texts = tuple(name for name in table.columns if table.column(name).kind == "text")
-    if not texts or len(texts) == table.n_columns:
-        return table, ()
-    named = ", ".join(map(repr, texts))
-    sentence = (
-        f"{named} {'is' if len(texts) == 1 else 'are'} text, which no density here describes: the "
-        "other columns are described, and text is left out"
-    )
-    rest = [name for name in table.columns if name not in texts]
-    return table.select(rest), (Finding("text", "info", sentence, float(len(texts)), texts),)
-
-
 def _refit(candidates: Mapping[str, Any], name: str, train: Table, seed: int) -> TablePredictor:
     """One candidate, fitted to all training rows."""
     key = Key.of(seed).fold("refit", name)
@@ -227,7 +210,11 @@ def _groups(
         model = _refit(candidates, best, train, seed)
     _, groups = np.unique(np.asarray(model.predict(table)), return_inverse=True)
     found = group_facts(candidates[best], table, groups, Key.of(seed).fold("groups"))
-    return groups, {"model": best, **found}
+    several = [
+        name for name in board.tied
+        if name in ranked and candidates[name].estimator.get_params().get("n_components", 1) > 1
+    ]  # fmt: skip
+    return groups, {"model": best, "several": several, **found}
 
 
 def survey_facts(found: Survey) -> dict[str, Any]:
@@ -308,7 +295,14 @@ def _about_groups(facts: dict[str, Any]) -> str:
         else f"{grouping['model']}, the best with groups,"
     )
     if len(sizes) == 1:
-        return f"{who} sees one group: nothing here suggests several."
+        several = [name for name in grouping["several"] if name != grouping["model"]]
+        if not several:
+            return f"{who} sees one group: nothing here suggests several."
+        more = f" and {len(several) - 1} more" if len(several) > 1 else ""
+        return (
+            f"{who} sees one group; but {several[0]}{more}, made of several, cannot be told apart from the "
+            "best: more rows would tell."
+        )
     if len(sizes) <= 8:
         listed = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} rows"
     else:

@@ -159,10 +159,19 @@ def inverted(distribution: Distribution, q: Tensor) -> Tensor:
             place = place.clamp(1, len(grid) - 1)
             a, b = grid[place - 1], grid[place]
         u = 0.5 * (a + b)
+        tails = isinstance(p, D.StudentT) or of_kind(LOG_SF, distribution) is not None
+
+        def above(x: Tensor) -> Tensor:
+            """How far F(x) is above q; from the right where q is near 1 and F has no digits left."""
+            plain = cdf(distribution, x) - q
+            if not tails or not bool((q > 0.5).any()):
+                return plain
+            return torch.where(q > 0.5, (1 - q) - log_sf(distribution, x).exp(), plain)
+
         for step in range(HALVINGS):
             x = at(u)
-            gap = cdf(distribution, x) - q
-            done = gap.abs() <= CLOSE * q.clamp(max=0.5)
+            gap = above(x)
+            done = gap.abs() <= CLOSE * torch.minimum(q, 1 - q)
             if bool(done.all()):
                 break
             a, b = torch.where(gap < 0, u, a), torch.where(gap < 0, b, u)
@@ -174,7 +183,11 @@ def inverted(distribution: Distribution, q: Tensor) -> Tensor:
         x = at(u)
         density = distribution.log_prob(x).exp()
         usable = (density > 0) & torch.isfinite(density) & (q > 0) & (q < 1)
-    miss = (cdf(distribution, x) - q) / torch.where(usable, density, 1.0)
+        gap = above(x)
+    move = (
+        cdf(distribution, x) - q
+    )  # carries the gradient; its value has fewer digits than the gap's
+    miss = (gap + (move - move.detach())) / torch.where(usable, density, 1.0)
     x = torch.where(usable, x - miss, x)
     return torch.where(q == 0, low, torch.where(q == 1, high, x))
 
@@ -252,7 +265,7 @@ def _fisher(p: Any, x: Tensor) -> Tensor:
 
 def _inverse_gamma(p: Any, x: Tensor) -> Tensor:
     safe = x.clamp(min=torch.finfo(x.dtype).tiny)
-    return torch.where(x > 0, 1 - gammainc(p.concentration, p.rate / safe), 0.0)
+    return torch.where(x > 0, gammainc(p.concentration, p.rate / safe, upper=True), 0.0)
 
 
 _CDF: dict[type[Distribution], Callable[[Any, Tensor], Tensor]] = {

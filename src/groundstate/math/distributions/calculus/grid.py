@@ -52,6 +52,11 @@ class GridDensity(Distribution):
         mass = self.p if pmf else 0.5 * self.step * (self.p[1:] + self.p[:-1])
         self._below = torch.cat([mass.new_zeros(1), mass.cumsum(0)])
 
+    def __repr__(self) -> str:
+        kind = "probabilities" if self.pmf else "densities"
+        ends = f"{float(self.x[0]):.4g} to {float(self.x[-1]):.4g}"
+        return f"{type(self).__name__}({len(self.x)} {kind}, {ends})"
+
     @property
     def support(self) -> Any:
         return constraints.interval(float(self.x[0]), float(self.x[-1]))

@@ -42,24 +42,26 @@ class Known(torch.autograd.Function):
         return (None, None, None, *out)
 
 
-def gammainc(a: Tensor, x: Tensor) -> Tensor:
-    r""":math:`P(a, x) = \frac1{\Gamma(a)}\int_0^x t^{a-1}e^{-t}dt`, differentiable in a too."""
+def gammainc(a: Tensor, x: Tensor, upper: bool = False) -> Tensor:
+    r""":math:`P(a, x) = \frac1{\Gamma(a)}\int_0^x t^{a-1}e^{-t}dt`, or the rest of it, differentiable in
+    a too."""
     a, x = torch.broadcast_tensors(a, x)
+    sign = -1.0 if upper else 1.0
 
     def value(x: Tensor, a: Tensor) -> Tensor:
-        return torch.special.gammainc(a, x.clamp(min=0))
+        part = torch.special.gammaincc if upper else torch.special.gammainc
+        return part(a, x.clamp(min=0))
 
     def density(x: Tensor, a: Tensor) -> Tensor:
         safe = torch.where(x > 0, x, 1.0)
         p = ((a - 1) * safe.log() - safe - torch.lgamma(a)).exp()
-        return torch.where(x > 0, p, torch.where((x == 0) & (a == 1), 1.0, 0.0))
+        return sign * torch.where(x > 0, p, torch.where((x == 0) & (a == 1), 1.0, 0.0))
 
     def twin(x: Tensor, a: Tensor) -> Tensor:
         t = x.clamp(min=torch.finfo(x.dtype).tiny).log()
-        low = torch.full_like(t, -FAR)
-        integral = log_integral(
-            lambda u: a.unsqueeze(-1) * u - u.exp(), low, t.clamp(-600.0, 690.0)
-        )
+        t = t.clamp(-600.0, 690.0)
+        ends = (t, torch.full_like(t, FAR)) if upper else (torch.full_like(t, -FAR), t)
+        integral = log_integral(lambda u: a.unsqueeze(-1) * u - u.exp(), *ends)
         return (integral - torch.lgamma(a)).exp()
 
     out: Tensor = Known.apply(value, density, twin, x, a)

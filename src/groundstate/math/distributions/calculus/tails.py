@@ -60,6 +60,11 @@ def _binomial(p: Any, k: Tensor) -> Tensor:
     return torch.where(more, value, 0.0)
 
 
+def _fisher(p: Any, x: Tensor) -> Tensor:
+    y = p.df1 * x.clamp(min=0)
+    return betainc(0.5 * p.df2, 0.5 * p.df1, p.df2 / (p.df2 + y)).log()
+
+
 def _laplace(p: Any, x: Tensor) -> Tensor:
     z = (x - p.loc) / p.scale
     return torch.where(z > 0, -z - math.log(2), torch.log1p(-0.5 * z.clamp(max=0).exp()))
@@ -104,7 +109,11 @@ LOG_SF: dict[type[Distribution], Formula] = {
     D.Gumbel: lambda p, x: (-torch.expm1(-_gumbel_height(p, x))).log(),
     D.Cauchy: lambda p, x: _below(-x, -p.loc, p.scale).log(),
     D.Laplace: _laplace,
-    D.Gamma: lambda p, x: torch.special.gammaincc(p.concentration, p.rate * x.clamp(min=0)).log(),
+    D.Gamma: lambda p, x: gammainc(p.concentration, p.rate * x.clamp(min=0), upper=True).log(),
+    D.InverseGamma: lambda p, x: torch.where(
+        x > 0, gammainc(p.concentration, p.rate / _positive(x)).log(), 0.0
+    ),
+    D.FisherSnedecor: _fisher,
     D.Beta: lambda p, x: betainc(p.concentration0, p.concentration1, 1 - x.clamp(0, 1)).log(),
     D.Poisson: _counts(lambda p, k: gammainc(k + 1, p.rate.expand_as(k + p.rate))),
     D.Binomial: _counts(_binomial),

@@ -14,7 +14,7 @@ import scipy.optimize
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution, biject_to
+from torch.distributions import AffineTransform, Distribution, biject_to
 
 from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, Unsupported
@@ -154,7 +154,10 @@ class _Problem:
         self.fixed = {k: _tensor(v, x) for k, v in fixed.items()}
         names = parameter_names(kind)
         if not names:
-            raise Unsupported(f"{kind.__name__} declares no parameters that a search could move")
+            raise Unsupported(
+                f"{kind.__name__} declares no parameters that a search could move; it fits Normal, Gamma, "
+                "StudentT and other distributions whose likelihood is smooth in its parameters"
+            )
         unknown = [k for k in fixed if k not in names]
         if unknown:
             raise ValueError(f"{kind.__name__} has no parameters {unknown}; it has {names}")
@@ -224,6 +227,8 @@ class _Problem:
     def solve(self, first: Mapping[str, Any]) -> tuple[dict[str, Any], float, dict[str, Any], bool]:
         """Parameters, log-likelihood, standard errors, whether it converged."""
         maps = self._maps()
+        if "loc" in maps:
+            maps["loc"] = AffineTransform(*self._place(first))
         parts = [maps[n].inv(_tensor(first[n], self.x)) for n in self.free]
         sizes, shapes = [p.numel() for p in parts], [p.shape for p in parts]
         total = float(self.w.sum())
@@ -263,6 +268,16 @@ class _Problem:
             self._errors(params, u, H * total),
             bool(np.abs(slope).max(initial=0.0) < 1e-5),
         )
+
+    def _place(self, first: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """Where a location starts, and the scale of the start: the unit in which it is searched for."""
+        known = {**self.fixed, **first}
+        loc = _tensor(known["loc"], self.x)
+        if "covariance_matrix" in known:
+            unit = _tensor(known["covariance_matrix"], self.x).diagonal().sqrt()
+        else:
+            unit = _tensor(known.get("scale", 1.0), self.x)
+        return loc, torch.where(unit > 0, unit, 1.0)
 
     def _errors(self, params: Any, u: Tensor, H: Tensor) -> dict[str, Any]:
         """Standard errors by the delta method; NaN where the likelihood is flat or at a boundary."""

@@ -46,13 +46,14 @@ def _guess(kind: type[Distribution], x: Tensor, w: Tensor) -> dict[str, Any]:
         eye = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
         spread = cov(x, 0, w) if len(x) > 1 else eye
         return {"loc": mean, "covariance_matrix": spread + 1e-6 * spread.diagonal().mean() * eye}
-    variance = ((w * (x - mean).square()).sum() / w.sum()).clamp(min=1e-12)
+    variance = (w * (x - mean).square()).sum() / w.sum()
+    variance = variance.clamp(min=torch.finfo(x.dtype).tiny).clamp(min=1e-12 * float(mean) ** 2)
     own = getattr(kind, "fit", None)
     if own is not None and len(x) >= 5:  # the class knows a quick consistent estimate
         return {k: _inside(kind, k, v) for k, v in parameters_of(own(x)).items()}
     q = x.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=x.dtype, device=x.device))
     scale = ((q[2] - q[0]) / 1.35).clamp(min=1e-3 * float(variance.sqrt()))
-    size = mean.abs().clamp(min=1e-6)
+    size = mean.abs().clamp(min=1e-6 * float(variance.sqrt()))
     guess: dict[str, Any] = {
         "loc": q[1], "scale": scale, "df": 5.0, "rate": 1 / size, "concentration": 1.0,
     }  # fmt: skip
