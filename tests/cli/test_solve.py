@@ -26,6 +26,8 @@ value = 0.0
 order = 1
 """
 
+WAVE = 'equation = "u.t - u.x"\n[domain]\nt = [0, 1]\nx = [0, 1]\n[[conditions]]\nkind = "initial"\n'
+
 
 def run(*arguments: str) -> tuple[int, str]:
     found = CliRunner().invoke(app, ["solve", *arguments])
@@ -66,6 +68,11 @@ def test_a_coefficient_from_a_table(tmp_path: Path) -> None:
     ('equation = "u.x"\n[domain]\nx = [0, 1]\n[[conditions]]\nkind = "odd"', "dirichlet"),
     ('problem = "heat"\n[pinn]\nspeed = 1', "no parameter of PINN"),
     ("= 3", "not TOML"),
+    (WAVE + 'value = "sin(y)"', "'sin(y)' needs y; there are t, x"),
+    (WAVE + 'value = "sin("', "is not an equation"),
+    (WAVE + 'of = "v"', "about 'v'; the unknown functions are u"),
+    (WAVE.replace("initial", "neumann") + 'on = "z=0"', "'z' is no coordinate"),
+    (WAVE + '[pinn]\nhidden = "big"', "'hidden' parameter of PINN"),
 ])  # fmt: skip
 def test_bad_files_are_one_sentence(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "p.toml"

@@ -94,7 +94,7 @@ def forecasts(
     about = manifest(file)["meta"]
     table = read_long(
         source, id=about.get("id", ID), time=about.get("time", TIME), target=None,
-        features=about.get("columns"),
+        features=about.get("columns"), fill=True,
     )  # fmt: skip
     level = about.get("level", 0.9) if level is None else level  # the bands of its fit
     if not 0 < level < 1:

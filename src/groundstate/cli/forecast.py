@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from groundstate.cli.answers import forecast_lines
+from groundstate.cli.fit import NOT_BETTER
 from groundstate.cli.screen import Screen
 from groundstate.errors import DataError
 from groundstate.report.forecast import forecast_page, forecast_script
@@ -48,4 +52,8 @@ def forecast(
         if keep_model:
             folder.save("model.gs", found.model, meta=found.about)
     screen.data({**facts, "out": str(Path(out))})
-    screen.show(found.verdict, f"\nreport: {Path(out) / 'report.html'}")
+    notes = [f"- read: {note}" for note in found.notes]
+    screen.show(*notes, found.verdict, f"\nreport: {Path(out) / 'report.html'}")
+    if not found.better_than_dummy:
+        sys.stderr.write("note: no model was shown to be better than repeating what was\n")
+        raise typer.Exit(NOT_BETTER)

@@ -40,6 +40,10 @@ def solve(
         raise DataError(f"[pinn] has {', '.join(strange)}, which is no parameter of PINN")
     X, u = _measured(table, path, problem)
     model = PINN(problem, **{"random_state": seed, "device": device, **settings})
+    try:
+        model._validate_params()
+    except ValueError as error:
+        raise DataError(f"[pinn]: {error}") from None
     folder = Path(out or path.with_suffix("").name + "-solution")
     folder.mkdir(parents=True, exist_ok=True)  # before the work, which a wrong name would waste
     with screen.stages() as progress:

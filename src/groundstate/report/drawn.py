@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 6  # pictures of each kind
 _SURE = 0.5  # score from which a box is drawn
+_PAINTS = ("#2f80ed", "#f2994a", *GROUPS[2:])  # variables of the page do not reach into pixels
 
 
 def drawn_rows(found: RowAssessment) -> list[Picture]:
@@ -78,7 +79,9 @@ def _grid(
         f"objects as they were marked, and as the model finds them (scores of {_SURE} or more)"
     )  # fmt: skip
     caption = f"From above: {rows}; {label(metric)} of each picture alone. No model had seen them."
-    height = 3.0 if classes is None else 4.0
+    size = np.mean([picture.shape[:2] for picture in pixels], axis=0)
+    tall = 6.6 / len(index) * float(np.clip(size[0] / size[1], 0.5, 2.0))
+    height = 0.3 + (2 if classes is None else 3) * (tall + 0.08)
     svg = inline_svg(name, (7.0, height), draw, wide=True)
     data = {"rows": found.judged[index].tolist(), metric: [float(s) for s in scores]}
     return Picture(name, title, caption, svg, data, True)
@@ -98,7 +101,7 @@ def _mask(ax: Axes, labels: Any, classes: NDArray[Any]) -> None:
     codes = np.searchsorted(classes, np.where(labels == IGNORED, classes[0], labels))
     over = np.zeros((*codes.shape, 4))
     for k in range(1, len(classes)):
-        over[codes == k] = (*_rgb(GROUPS[(k - 1) % len(GROUPS)]), 0.6)
+        over[codes == k] = (*_rgb(_PAINTS[(k - 1) % len(_PAINTS)]), 0.6)
     ax.imshow(over, rasterized=True)
 
 

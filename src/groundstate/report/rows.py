@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _LETTERS = 400  # of a text that is shown
 _EXAMPLES = 8  # pictures of a kind that are shown
 _SHOWN_NODES = 400
+_SHOWN_EDGES = 8000
+_MOVES = 60  # of a layout
 _CLASSES = 12  # up to which the confusion matrix shows pictures
 
 _SCRIPT = '''"""Gives the numbers of this report again: python reproduce.py [SOURCE]."""
@@ -205,8 +207,10 @@ def nodes(found: RowAssessment) -> Picture:
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
-        lines = place[np.searchsorted(keep, ends[inside])].transpose(1, 0, 2)
-        ax.plot(lines[..., 0], lines[..., 1], color=LINE, linewidth=0.3, zorder=1, rasterized=True)
+        once = np.unique(np.sort(np.searchsorted(keep, ends[inside]), 1), axis=0)[:_SHOWN_EDGES]
+        lines = np.full((len(once), 3, 2), np.nan)  # one path, lifted between its edges
+        lines[:, :2] = place[once]
+        ax.plot(*lines.reshape(-1, 2).T, color=LINE, linewidth=0.6, zorder=1)
         ax.plot(*place.T, "o", color=LINE, markersize=3, zorder=2)
         for k in np.unique(predicted):
             colour = GROUPS[int(k) % len(GROUPS)] if found.classes is not None else SECOND
@@ -226,13 +230,31 @@ def nodes(found: RowAssessment) -> Picture:
 
 
 def layout(ends: Any, n: int) -> Any:
-    """Places in the plane: neighbours attract, all repel; the same every time."""
+    r"""Places of nodes in the plane, ``(n, 2)``: the same every time.
+
+    They start at the second and third eigenvectors of :math:`D^{-1/2}(A + I)D^{-1/2}`, which part the groups
+    of a graph, and are moved by springs along edges while all nodes repel.
+    """
     place = np.random.default_rng(0).normal(size=(n, 2))
-    for step in range(120):
-        gap = place[:, None] - place
-        push = (gap / (np.square(gap).sum(-1, keepdims=True) + 0.05)).mean(1)
-        pull = np.zeros_like(place)
-        if len(ends):
-            np.add.at(pull, ends[:, 0], place[ends[:, 1]] - place[ends[:, 0]])
-        place = place + 0.3 * (1 - step / 120) * (2.0 * push + 0.02 * pull)
+    A = np.zeros((n, n))
+    if len(ends):
+        A[ends[:, 0], ends[:, 1]] = A[ends[:, 1], ends[:, 0]] = 1.0
+        np.fill_diagonal(A, 0.0)
+    degree = A.sum(1, keepdims=True)
+    joined = np.flatnonzero(degree)
+    if len(joined) > 3:
+        root = np.sqrt(degree[joined] + 1)
+        whole = (A[np.ix_(joined, joined)] + np.eye(len(joined))) / (root * root.T)
+        slow = np.linalg.eigh(whole)[1][:, [-2, -3]] / root
+        slow = (slow - slow.mean(0)) / np.maximum(slow.std(0), 1e-12)
+        slow *= np.sign(
+            slow[np.abs(slow).argmax(0), [0, 1]]
+        )  # eigenvectors have no sign of their own
+        place[joined] = slow + 0.05 * place[joined]
+    for step in range(_MOVES):
+        gap = place[:, None] - place  # (n, n, 2)
+        far = np.square(gap).sum(-1) + 1e-4
+        move = (gap * (4 / n / far - A * np.sqrt(far) / (1 + degree))[..., None]).sum(1)
+        size = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
+        place = place + move / size * np.minimum(size, 0.2 * (1 - step / _MOVES))
     return place

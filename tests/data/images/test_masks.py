@@ -89,3 +89,23 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         read_masks([str(root / "masks" / "0.png")])
     with pytest.raises(DataError, match="has no folders 'images' and 'masks'"):
         masked_pictures(tmp_path / "images")
+
+
+def test_black_and_white_files_are_two_classes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("images", "masks"):
+        (tmp_path / name).mkdir()
+    truths = []
+    for i, size in enumerate([(6, 8), (8, 8)]):
+        mask = rng.integers(0, 2, size)
+        truths.append(mask)
+        picture = rng.integers(0, 255, (*size, 3), dtype=np.uint8)
+        Image.fromarray(picture).save(tmp_path / "images" / f"{i}.png")
+        Image.fromarray((255 * mask).astype(np.uint8)).save(tmp_path / "masks" / f"{i}.png")
+    files = sorted(map(str, (tmp_path / "masks").iterdir()))
+    for found, truth in zip(read_masks(files), truths, strict=True):
+        np.testing.assert_array_equal(found, truth)
+    _, y = masked_pictures(tmp_path)
+    assert np.unique(y).tolist() == [0, 1, 255] and (y[0, 6:] == 255).all()  # what was added
+    Image.fromarray(np.array([[0, 1, 255]], np.uint8)).save(files[0])
+    assert np.unique(np.concatenate([m.ravel() for m in read_masks(files)])).tolist() == [0, 1, 255]

@@ -136,3 +136,23 @@ def test_what_cannot_be_is_refused() -> None:
         model.predict([1.0])
     with pytest.raises(ValueError, match="steps"):
         model.forecast(0)
+
+
+def test_calibrated_bands_hold_their_share_of_what_was_not_learned(tmp_path: Path) -> None:
+    x = drawn([0.5, 0.3], 300)
+    model = AutoRegressor(60).fit(x[:150])  # two rows for a coefficient
+    level, holdout = 0.9, 100
+    plain = model.forecast(1, [x[:i] for i in range(202, 302)], level)
+    truth = x[202:302]
+    inside = (plain.lower[:, 0] <= truth) & (truth <= plain.upper[:, 0])
+    assert inside.mean() < 0.8
+    assert model.calibrate(x, 1, level, holdout) is model and model.band_ > 1.2
+    made = model.forecast(1, [x[:i] for i in range(202, 302)], level)
+    np.testing.assert_allclose(made.mean, plain.mean)
+    inside = (made.lower[:, 0] <= truth) & (truth <= made.upper[:, 0])
+    assert inside.sum() == 91  # the 91st smallest of 100 errors, itself included
+    again = groundstate.load(model.save(tmp_path / "ar.gs"))
+    np.testing.assert_array_equal(again.forecast(4).upper, model.forecast(4).upper)
+    assert model.fit(x).band_ == 1.0
+    with pytest.raises(ValueError, match="hold no forecast of 5 steps; use a larger holdout"):
+        model.calibrate(x, 5, holdout=3)

@@ -83,8 +83,8 @@ def masked_pictures(X: Any, y: Any = None, ignore: int = IGNORED) -> tuple[Any, 
     Parameters
     ----------
     X : folder or list of image files, or arrays of one or of different sizes
-    y : folder or list of mask files (PNG with class numbers or a palette), or arrays; None where X is
-        a folder with ``images`` and ``masks``
+    y : folder or list of mask files (PNG with class numbers, a palette, or black and white), or arrays;
+        None where X is a folder with ``images`` and ``masks``
     ignore : label of pixels that do not count
     """
     if y is None and isinstance(X, str | Path):
@@ -121,18 +121,26 @@ def check_pair(picture: str, size: Sequence[int], mask: str, own: Sequence[int])
 
 
 def read_masks(paths: Sequence[str]) -> list[NDArray[Any]]:
-    """Labels of the pixels of mask files, ``(H, W)`` each: class numbers, or places in a palette."""
-    return in_threads(lambda path: opened(path, lambda image: _labels(path, image)), paths)
+    """Labels of the pixels of mask files, ``(H, W)`` each: class numbers, or places in a palette.
+
+    Where all files are black and white, without a palette, white (255) is the label 1.
+    """
+    found = in_threads(lambda path: opened(path, lambda image: _labels(path, image)), paths)
+    masks = [labels for labels, _ in found]
+    if any(palette for _, palette in found):
+        return masks
+    values = np.unique(np.concatenate([np.unique(mask) for mask in masks])) if masks else ()
+    return [mask // IGNORED for mask in masks] if np.array_equal(values, [0, IGNORED]) else masks
 
 
-def _labels(path: str, image: Any) -> NDArray[Any]:
+def _labels(path: str, image: Any) -> tuple[NDArray[Any], bool]:
     if image.mode not in ("1", "L", "P", "I;16", "I;16B", "I;16L"):
         raise DataError(
             f"the mask {path!r} has colours (mode {image.mode!r}); a mask holds class numbers or places "
             "in a palette, as PNG of mode 'L' or 'P'"
         )
     found = np.asarray(image)
-    return found.astype(np.uint8) if found.dtype == np.bool_ else found
+    return found.astype(np.uint8) if found.dtype == np.bool_ else found, image.mode == "P"
 
 
 def _of_files(X: Any, y: Any, ignore: int) -> tuple[Rows, NDArray[Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.rows import Ragged
 from groundstate.data.messages import count
+from groundstate.data.sequences.gaps import close_gaps
 from groundstate.errors import DataError
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class LongTable:
     ids : of the sequences, ``(n,)``, or None without an ``id`` column
     times : of all items, one sequence after the other, or None without a ``time`` column
     y : a target for each sequence, ``(n,)``, or None
+    made : which values were filled in, of all items, ``(N, F)``; None where holes are refused
+    added : how many items were put in because their date was left out
     """
 
     rows: Ragged
@@ -39,6 +43,8 @@ class LongTable:
     ids: NDArray[Any] | None
     times: NDArray[Any] | None
     y: NDArray[Any] | None
+    made: NDArray[np.bool_] | None = None
+    added: int = 0
 
     def __repr__(self) -> str:
         target = "" if self.y is None else ", with targets"
@@ -57,6 +63,7 @@ def read_long(
     time: str = TIME,
     target: str | None = TARGET,
     features: Sequence[str] | None = None,
+    fill: bool = False,
 ) -> LongTable:
     """Sequences of a long table.
 
@@ -67,6 +74,8 @@ def read_long(
     time : column that orders the items of a sequence; without it they stay in their order
     target : column with one value for each sequence, repeated in its lines; None: there is none
     features : columns of the items; None takes all others
+    fill : put in dates that an evenly spaced series leaves out, and fill items without a value, by
+        :func:`~groundstate.data.sequences.gaps.close_gaps`; otherwise a missing value is refused
 
     Examples
     --------
@@ -96,7 +105,7 @@ def read_long(
             "columns of id, time, target and features"
         )
     gaps = [n for n in names if frame[n].null_count()]
-    if gaps:
+    if gaps and not fill:
         raise DataError(
             f"column {gaps[0]!r} has {count(frame[gaps[0]].null_count(), 'item')} without a value; fill "
             "them (groundstate impute) or leave these lines out"
@@ -104,14 +113,41 @@ def read_long(
     order, number, ids = _ordered(frame, id, time)
     frame = frame[order]
     counts = np.bincount(number, minlength=1 if ids is None else len(ids))
-    values = torch.from_numpy(frame.select(names).cast(pl.Float64).to_numpy().copy())
+    values = torch.from_numpy(
+        frame.select(names).cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
+    )
     rows = Ragged(values, torch.from_numpy(np.r_[0, np.cumsum(counts)]))
     has_target = (
         target is not None and target in known and (features is None or target not in names)
     )
     y = _per_sequence(frame[target], number, ids) if has_target and target is not None else None
     times = frame[time].to_numpy() if time in known else None
-    return LongTable(rows, tuple(names), ids, times, y)
+    found = LongTable(rows, tuple(names), ids, times, y)
+    return _closed(found) if fill else found
+
+
+def _closed(table: LongTable) -> LongTable:
+    """The sequences without holes."""
+    cuts = table.rows.offsets.tolist()
+    dates = table.times if table.times is not None and table.times.dtype.kind == "M" else None
+    parts = [
+        close_gaps(table.rows.values[a:b].numpy(), None if dates is None else dates[a:b])
+        for a, b in pairwise(cuts)
+    ]
+    empty = [np.isnan(part.values).any(0) for part in parts]
+    if np.any(empty):
+        name = table.names[int(np.argmax(np.any(empty, 0)))]
+        raise DataError(f"column {name!r} holds no value at all in a series; leave it out")
+    times = table.times
+    if dates is not None:
+        times = np.concatenate([part.times for part in parts if part.times is not None])
+    lengths = np.array([len(part.values) for part in parts])
+    rows = Ragged(
+        torch.from_numpy(np.concatenate([part.values for part in parts])),
+        torch.from_numpy(np.r_[0, np.cumsum(lengths)]),
+    )
+    made = np.concatenate([part.made for part in parts])
+    return replace(table, rows=rows, times=times, made=made, added=sum(p.added for p in parts))
 
 
 def _ordered(

@@ -48,7 +48,9 @@ def text_files(path: PathLike) -> list[Path]:
             raise DataError(f"the folder {given} holds no {' and no '.join(ENDINGS)} files")
         return found
     if not given.is_file():
-        raise DataError(f"there is no file or folder {str(given)!r:.200}")
+        raise DataError(
+            f"there is no file or folder {str(given)!r:.200}; a text itself goes into a list"
+        )
     if given.suffix == ".csv":
         raise DataError(f"{given} is a table; read it and pass its column of texts")
     return [given]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from groundstate.compute.random import Key
 from groundstate.errors import DataError
-from groundstate.models.physics.conditions import KINDS
+from groundstate.models.physics.conditions import KINDS, values_at
 from groundstate.models.physics.domain import Box, Domain, Mask
 from groundstate.models.physics.library import PROBLEMS
 from groundstate.models.physics.problem import Problem
@@ -52,10 +53,12 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
         box = Box(**{name: tuple(side) for name, side in given["domain"].items()})
         domain: Domain = Mask(box, given["inside"]) if "inside" in given else box
         conditions = [_condition(dict(one)) for one in given.get("conditions", [])]
-        return Problem(
+        found = Problem(
             domain, given["equation"], conditions, parameters, tuple(given.get("unknowns", ("u",))),
             tuple(given.get("positive", ())), dict(given.get("start", {})),
         )  # fmt: skip
+        _check_conditions(found)
+        return found
     except (TypeError, AttributeError, ValueError) as error:
         raise DataError(f"the problem cannot be read: {error}") from None
 
@@ -65,3 +68,17 @@ def _condition(given: dict[str, Any]) -> Any:
     if kind not in KINDS:
         raise DataError(f"a condition has a kind, one of {', '.join(KINDS)}; got {kind!r}")
     return KINDS[kind](**given)
+
+
+def _check_conditions(problem: Problem) -> None:
+    """Ask every condition for one point, which says what is wrong with it before any work."""
+    for one in problem.conditions:
+        if one.of not in problem.unknowns:
+            raise ValueError(
+                f"a condition is about {one.of!r}; the unknown functions are {', '.join(problem.unknowns)}"
+            )
+        pieces = one.pieces(problem.domain, 1, Key.of(0))
+        problem.residual(pieces)
+        for piece in pieces:
+            if piece.rule is None:
+                values_at(piece.value, piece.points, problem.domain.names, problem.parameters)

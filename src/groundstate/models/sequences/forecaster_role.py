@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -50,11 +51,14 @@ class EnergyForecaster(EnergyEstimator):
         The ends of the series that were learned, from which forecasts go on.
     n_features_in_ : int
         F, columns of a series.
+    band_ : float
+        Factor on the bands; 1 until ``calibrate``.
     """
 
     rows: ClassVar[str] = "series"
     last_: Any
     feature_names_in_: Any
+    band_: float = 1.0  # of models that were saved before there was a factor
     _form: tuple[bool, bool]
 
     def __sklearn_tags__(self) -> Tags:
@@ -101,7 +105,7 @@ class EnergyForecaster(EnergyEstimator):
             self.feature_names_in_ = np.array(series.names, object)
         x, target = self._pairs(made)
         last = ends(series.rows, context).cpu().numpy()
-        return x, target, {"last_": last, "_form": (series.single, series.flat)}
+        return x, target, {"last_": last, "_form": (series.single, series.flat), "band_": 1.0}
 
     def _checked_weight(self, weight: Any, X: Any) -> Any:
         """A weight of a series is that of all its windows."""
@@ -142,9 +146,58 @@ class EnergyForecaster(EnergyEstimator):
             raise ValueError(f"level must be between 0 and 1, got {level}")
         past, home, single, flat = self._contexts(X)
         with torch.no_grad():
-            parts = self._future(past, steps, level)
-        mean, lower, upper = (self._shaped(part, home, single, flat) for part in parts)
-        return Forecast(mean, lower, upper, level)
+            mean, lower, upper = self._future(past, steps, level)
+        if self.band_ != 1.0:
+            lower, upper = (mean + self.band_ * (end - mean) for end in (lower, upper))
+        return Forecast(*(self._shaped(p, home, single, flat) for p in (mean, lower, upper)), level)
+
+    def calibrate(
+        self, X: Any, steps: int | None = None, level: float = 0.9, holdout: int | None = None
+    ) -> Self:
+        r"""Widen or narrow the bands until they hold their share of items that were not learned from.
+
+        .. math::
+            \text{band\_} = \lceil(n + 1)\,\text{level}\rceil\text{-th smallest of }
+            |x_i - \hat x_i| / \tfrac12(u_i - l_i)
+
+        over the last items of each series, forecast from every possible item on.
+
+        Parameters
+        ----------
+        X : series, the ends of which ``fit`` has not seen
+        steps : items ahead; None is the horizon
+        level : probability of the band
+        holdout : how many items at the end of each series judge; None is ``steps``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from groundstate import AutoRegressor
+        >>> x = np.random.default_rng(0).normal(size=120).cumsum()
+        >>> model = AutoRegressor(25).fit(x[:90])  # too many lags for so few items
+        >>> bool(model.calibrate(x, steps=1, holdout=30).band_ > 1)
+        True
+        """
+        check_is_fitted(self, "energy_")
+        steps = self._steps(steps)
+        holdout = steps if holdout is None else checked_count(holdout, "holdout")
+        series = self._series(X).rows
+        made = windows(series, self._reach()[0], steps)
+        left = series.lengths[made.row] - made.start - self._reach()[0]
+        inside = left <= holdout
+        if not bool(inside.any()):
+            raise ValueError(
+                f"holdout={holdout} items hold no forecast of {steps} steps; use a larger holdout"
+            )
+        device, dtype = self.energy_.placement()
+        with torch.no_grad():
+            mean, low, high = self._future(made.past[inside].to(device, dtype), steps, level)
+        off = (self._forecast_part(made.future[inside]).to(mean) - mean).abs()
+        half = ((high - low) / 2).clamp_min(torch.finfo(mean.dtype).tiny)
+        ratio = (off / half).flatten().sort().values
+        place = min(math.ceil((len(ratio) + 1) * level), len(ratio)) - 1
+        self.band_ = float(ratio[place])
+        return self
 
     def _steps(self, steps: int | None) -> int:
         steps = self._reach()[1] if steps is None else steps

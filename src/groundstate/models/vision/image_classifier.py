@@ -82,7 +82,15 @@ class ImageClassifier(TransferClassifier):
         "augment": [StrOptions(set(PRESETS)), Augment],
         "freeze": ["boolean", StrOptions({"backbone"}), Interval(Integral, 0, None, closed="left")],
     }
-    traits = Traits(program=None)  # augmentations of members have no keys of their own
+    traits = Traits(
+        program=None,  # augmentations of members have no keys of their own
+        compared_with={  # from few pictures the large one learns nothing in its few steps
+            "small network": {
+                "network": "cnn", "network_params": {"channels": (16, 32, 64), "head": "gmp"},
+                "max_epochs": 100, "lr": 3e-3,
+            },
+        },
+    )  # fmt: skip
 
     image_size: Any
     augment: Any

@@ -52,7 +52,8 @@ def encoded_masks(
     if known is None and len(classes) < 2:
         raise DataError(
             f"the masks hold one label alone, {classes.tolist()}, beside {ignore}, which is ignored; "
-            "give each class a number of its own, such as 0 for the background and 1"
+            "give each class a number of its own, such as 0 for the background and 1 (masks of 0 and "
+            "255 by y // 255)"
         )
     if len(classes) > IGNORED:
         raise DataError(f"masks may hold {IGNORED} classes at most, got {len(classes)}")

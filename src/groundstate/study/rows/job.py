@@ -281,9 +281,10 @@ def candidates_for(
             )
         cls = known[name].obj
         for suffix, changes in {"": {}, **traits_of(cls).compared_with}.items():
-            made = placed(cls(**changes), device)
+            made = placed(cls(), device)
             own = made.get_params(deep=False)
             made.set_params(**{k: v for k, v in (params or {}).items() if k in own})
+            made.set_params(**changes)  # what the variant is called after stays
             found[f"{name}, {suffix}" if suffix else name] = made
     if not found:
         raise Unsupported(f"no {ROLES[task]} is registered for {kind} rows")
