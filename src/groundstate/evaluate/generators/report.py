@@ -212,9 +212,11 @@ def _verdict(
     test: TestResult,
 ) -> tuple[str, str]:
     if memory is not None and memory.memorises:
+        many = "generated rows are much closer to training rows than new ones are"
+        some = "some generated rows are copies of training rows"
         return "memorises", (
-            f"generated rows are much closer to training rows than new ones are (z {memory.z:.3g}, "
-            f"{memory.copies:.1%} near copies)"
+            f"{some if memory.copies_some and memory.ratio >= 0.5 else many} (z {memory.z:.3g}, "
+            f"{memory.copies:.1%} near copies, of unseen real rows {memory.expected:.1%})"
         )
     gap = None if likelihood is None else likelihood.overfit
     if gap is not None and gap.low > max(0.5, 0.1 * abs(likelihood.log_likelihood.estimate)):  # type: ignore[union-attr]

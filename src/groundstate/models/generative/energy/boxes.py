@@ -20,6 +20,7 @@ CELLS = {1: 4001, 2: 201}  # nodes along each axis
 ROWS = 2**16  # nodes whose energies are taken at once
 LEARNED = {1: 401, 2: 61}  # while learning
 MARGIN = 1.0  # of the box around the rows, in their ranges
+EDGE = 50  # one part in so many of an axis is the border on each side
 BORDER = 1e-3  # share of the mass at the border from which the box is too small
 DOUBLINGS = 5  # of a box that is too small
 FINER = 2  # of which the first leave the grid as fine as it was
@@ -111,7 +112,7 @@ class DataBox:
             ]
             e = torch.cat(parts)
             mass = torch.softmax(-e.double(), 0).reshape((m,) * len(self.low))
-            inner = mass[(slice(1, -1),) * len(self.low)].sum()
+            inner = mass[(slice(m // EDGE, m - m // EDGE),) * len(self.low)].sum()
             if 1 - float(inner) < BORDER:
                 break
         else:
