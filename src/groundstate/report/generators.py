@@ -26,6 +26,7 @@ MEANING = {  # of a number, by the beginning of its name
     "held-out log-likelihood": "how probable unseen rows are under the model, a row; higher is better",
     "bits per dimension": "the same in bits for each column; lower is better",
     "training minus held-out": "above 0 the model knows its training rows better than new ones",
+    "rows held impossible": "unseen rows with a level that no training row has; no mean counts them",
     "Fréchet": "between means and covariances of new and real rows; as small as that of real rows is best",
     "MMD": "between the distributions; near 0 is best, a small p says that they differ",
     "precision": "share of new rows that lie among real ones: are they plausible",

@@ -76,12 +76,16 @@ class Memorisation(Displayed):
         )
 
 
-def memorisation_check(generated: Any, train: Any, heldout: Any) -> Memorisation:
+def memorisation_check(
+    generated: Any, train: Any, heldout: Any, repeats: float = 0.0
+) -> Memorisation:
     """Compare how near generated and new rows come to the training rows.
 
     Parameters
     ----------
     generated, train, heldout : rows ``(n, ...)``; columns should have comparable scales
+    repeats : share of new rows that equal a training row by themselves, where held-out rows were chosen
+        so that none does; as many copies are counted among them
 
     Examples
     --------
@@ -95,7 +99,12 @@ def memorisation_check(generated: Any, train: Any, heldout: Any) -> Memorisation
     True
     """
     g, t, h = (_rows(v) for v in (generated, train, heldout))
+    if not 0 <= repeats < 1:
+        raise DataError(
+            f"repeats is a share of the new rows, at least 0 and below 1, got {repeats}"
+        )
     near, new = (_nearest(v, t) for v in (g, h))
+    new = np.concatenate([new, np.zeros(round(len(new) * repeats / (1 - repeats)))])
     found = scipy.stats.mannwhitneyu(near, new, alternative="less")
     n, m = len(near), len(new)
     ranks = scipy.stats.rankdata(np.concatenate([near, new]))

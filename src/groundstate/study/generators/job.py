@@ -24,9 +24,14 @@ from groundstate.study.numbers import show, show_interval
 
 LEAST = 100  # rows that a study needs
 MOST_JUDGED = 2000  # rows of each part that judge
+SHARES = (0.6, 0.2, 0.2)  # of the rows that are learned from, that choose and that judge
 REPEATED = (
-    "{n} rows repeat another one; equal rows were kept on one side, so that no row that judges can be a "
-    "copy of a training row, while a faithful generator may make one again"
+    "{n} rows repeat another one; equal rows were kept on one side, so that no row that judges is a copy of "
+    "a training row. Cut at random, {share:.1%} would be: as many copies are taken to be chance"
+)
+MOSTLY = (
+    "{n} of {all} rows repeat another one, as rows of few values do: they were cut at random, and rows that "
+    "judge may equal training rows"
 )
 KINDS = {"exact": "exact", "bound": "a lower bound", "estimate": "an estimate"}
 
@@ -186,7 +191,8 @@ def study_generators(
     n = len(rows)
     if n < LEAST:
         raise DataError(f"a study of generators needs at least {LEAST} rows, {name} has {n}")
-    train, choose, judge = _parts(rows, Key.of(seed).fold("parts"))
+    train, choose, judge, repeats, more = _parts(rows, Key.of(seed).fold("parts"), kind == "table")
+    notes = [*notes, *more]
     found: list[tuple[Candidate, Any]] = []
     failed: dict[str, str] = {}
     for label, make in candidates(model, kind == "image", seed, device).items():
@@ -202,7 +208,10 @@ def study_generators(
         seconds = time.perf_counter() - start
         progress(f"judging {label}")
         found.append(
-            (Candidate(label, _judged(fitted, choose, train, level, seed), seconds), fitted)
+            (
+                Candidate(label, _judged(fitted, choose, train, level, seed, repeats), seconds),
+                fitted,
+            )
         )
     if not found:
         raise DataError(
@@ -211,9 +220,9 @@ def study_generators(
     found.sort(key=lambda pair: _rank(pair[0]))
     best, fitted = found[0]
     progress(f"judging {best.name} on the rows that chose nothing")
-    final = _judged(fitted, judge, train, level, seed)
+    final = _judged(fitted, judge, train, level, seed, repeats)
     known, new = _shown(fitted, train), _shown(fitted, judge)
-    baseline = _judged(IndependentColumns(known), new, known, level, seed)
+    baseline = _judged(IndependentColumns(known), new, known, level, seed, repeats)
     return GeneratorStudy(
         name, kind, [c for c, _ in found], best.name, fitted, final, baseline, known, new,
         [*notes, *getattr(fitted, "notes_", [])], failed,
@@ -226,13 +235,17 @@ def _rank(candidate: Candidate) -> tuple[bool, float]:
     return a.verdict == "memorises", abs(a.c2st.estimate - 0.5)
 
 
-def _judged(model: Any, rows: Any, train: Any, level: float, seed: int) -> GeneratorAssessment:
+def _judged(
+    model: Any, rows: Any, train: Any, level: float, seed: int, repeats: float
+) -> GeneratorAssessment:
     real, known = (_some(_shown(model, part)) for part in (rows, train))
     likelihood = getattr(model, "log_prob_kind_", "none") not in ("none", "unnormalised")
     generated = model if likelihood else model.sample(len(real), random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return assess_generator(generated, real, known, level=level, random_state=seed)
+        return assess_generator(
+            generated, real, known, level=level, repeats=repeats, random_state=seed
+        )
 
 
 def _shown(model: Any, part: Any) -> Any:
@@ -260,28 +273,35 @@ def _read(source: Any) -> tuple[Any, str, str, list[str]]:
     if isinstance(source, np.ndarray) and source.ndim > 2:
         return source, "pictures", "image", []
     table = read(source)
-    repeated = table.n_rows - _line(table).n_distinct
-    notes = [REPEATED.format(n=repeated)] if repeated else []
-    return table, table.name, "table", notes
+    return table, table.name, "table", []
 
 
-def _line(rows: Any) -> WeightLine:
-    """The rows by their content, ids aside, so that equal ones lie beside each other."""
+def _contents(rows: Any) -> Any:
+    """What rows hold, ids aside, so that equal ones are known."""
     if not isinstance(rows, Table):
-        return WeightLine.of(rows.reshape(len(rows), -1))
+        return rows.reshape(len(rows), -1)
     kept = [name for name in rows.columns if rows.column(name).kind != "id"]
     frame = rows.frame.select(kept or rows.columns)
-    return WeightLine.of(np.array([str(row) for row in frame.iter_rows()], dtype=object))
+    return np.array([str(row) for row in frame.iter_rows()], dtype=object)
 
 
-def _parts(rows: Any, key: Key) -> tuple[Any, Any, Any]:
-    """Three fifths to learn from, one to choose, one to judge, each in random order.
+def _parts(rows: Any, key: Key, table: bool) -> tuple[Any, Any, Any, float, list[str]]:
+    """Rows to learn from, to choose and to judge, each in random order, the share of new rows that would
+    equal a training row, and notes.
 
-    Equal rows are on one side. The order of a file says something, such as prices that rise: the rows
-    that judge must not be its first.
+    The order of a file says something, such as prices that rise: rows that judge must not be its first.
     """
-    line = _line(rows)
-    order, shares = line.order(key), line.cut(key, (0.6, 0.2, 0.2))
+    contents = _contents(rows)
+    line = WeightLine.of(contents)
+    repeated, repeats, notes = line.n_rows - line.n_distinct, 0.0, []
+    if 2 * line.n_distinct < line.n_rows:  # what is common is seen on both sides
+        line = WeightLine.of(contents, np.arange(len(contents)))
+        notes = [MOSTLY.format(n=repeated, all=line.n_rows)]
+    elif repeated:
+        _, at, times = np.unique(contents, axis=0, return_inverse=True, return_counts=True)
+        repeats = float((1 - (1 - SHARES[0]) ** (times[at] - 1.0)).mean())
+        notes = [REPEATED.format(n=repeated, share=repeats)]
+    order, shares = line.order(key), line.cut(key, SHARES)
     take = rows.take if isinstance(rows, Table) else rows.__getitem__
     first, second, third = (take(order[share[order] > 0]) for share in shares)
-    return first, second, third
+    return first, second, third, repeats, notes if table else []

@@ -157,6 +157,11 @@ class LevelColumn:
         shares = np.array([total[v] for v in rest])
         return cls(name, kept, rest, shares / shares.sum() if rest else shares, number, integer)
 
+    @property
+    def usual(self) -> str:
+        """The word of the most frequent level."""
+        return "L0"
+
     def words(self, values: list[Any]) -> list[str | None]:
         """Words of the levels; of a value that was not seen, None."""
         place = {v: f"L{i}" for i, v in enumerate(self.levels)}

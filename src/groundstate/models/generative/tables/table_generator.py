@@ -211,7 +211,10 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         return any(bool((np.diff(c.x) == 0).any()) for c in numbers)
 
     def score_samples(self, X: Any) -> F64:
-        """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability."""
+        """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability.
+
+        −inf of a row with a level that was not seen in ``fit``, which is never drawn.
+        """
         check_is_fitted(self, "estimator_")
         table = self._read(X)
         places = PLACES if self._jumps else 1
@@ -220,7 +223,14 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
 
     def _log_prob(self, table: Table, u: float) -> F64:
         """Log density of rows whose jumping values lie at u of their jumps."""
-        found = np.asarray(self.estimator_.score_samples(self._coded(table, None, u)), np.float64)
+        coded = self._coded(table, None, u)
+        foreign = np.zeros(len(coded), bool)
+        for column in self.columns_:
+            if isinstance(column, LevelColumn):
+                foreign |= coded[column.name].is_null().to_numpy()
+                coded = coded.with_columns(pl.col(column.name).fill_null(column.usual))
+        found = np.asarray(self.estimator_.score_samples(coded), np.float64)
+        found = np.where(foreign, -np.inf, found)
         for column in self.columns_:
             if isinstance(column, NumberColumn):
                 values = _numbers(table.frame[column.name])
