@@ -253,8 +253,7 @@ def _shown(model: Any, part: Any) -> Any:
     frame = _plain(part)
     if not isinstance(model, TableGenerator) or not isinstance(frame, pl.DataFrame):
         return frame
-    learned = {column.name for column in model.columns_}
-    return frame.select([name for name in frame.columns if name in learned])
+    return frame.select([name for name in frame.columns if name in model.learned_names_])
 
 
 def _plain(part: Any) -> Any:
