@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from groundstate.compute.random import Key
 from groundstate.data import read
 from groundstate.errors import DataError
 from groundstate.evaluate import assess_generator
+from groundstate.evaluate.generators.usefulness import Lesson, kept
+from groundstate.math.stats.interval import Interval
 from groundstate.study.generators import job, study_generators
 
 
@@ -117,3 +120,47 @@ def test_levels_that_learning_did_not_see() -> None:
 def test_too_few_rows_are_refused() -> None:
     with pytest.raises(DataError, match="at least 100 rows"):
         study_generators(rising(60))
+
+
+def linked(n: int = 600) -> pl.DataFrame:
+    """A label that two numbers decide together, and a number that says nothing."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, n))
+    noise = rng.normal(size=n)
+    return pl.DataFrame({"a": a, "b": b, "same": np.where(a * b > 0, "yes", "no"), "noise": noise})
+
+
+def test_what_is_learned_from_rows() -> None:
+    table = linked()
+    train, test = table[:400], table[400:]
+    lesson = Lesson.of(train, test)
+    assert "same" in lesson.names and "noise" not in lesson.names
+    own = lesson.of_generated(train)
+    assert kept(own) == 1.0 and [c.generated.estimate for c in own] == [c.real for c in own]
+    rng = np.random.default_rng(1)
+    apart = train.select(pl.Series(c.name, c.to_numpy()[rng.permutation(400)]) for c in train)
+    nothing = lesson.of_generated(apart)
+    assert kept(nothing) < 0.2
+    label = {c.name: c for c in own}["same"]
+    assert label.score == "accuracy" and label.real > 0.9 and label.constant < 0.6
+    assert label.generated.low < label.generated.estimate < label.generated.high
+    assert kept([]) is None
+    gone = train.with_columns(pl.lit("yes").alias("same"))  # a generator that forgot a level
+    assert {c.name: c.kept for c in lesson.of_generated(gone)}["same"] < 0.2
+
+
+def test_of_candidates_that_look_alike_the_one_that_teaches_most_is_chosen() -> None:
+    def candidate(name: str, apart: float, taught: float | None, verdict: str = "good") -> Any:
+        c2st = Interval(apart, apart - 0.04, apart + 0.04, 0.95, "wilson")
+        made: Any = SimpleNamespace(c2st=c2st, verdict=verdict)
+        return job.Candidate(name, made, 0.0, taught), None
+
+    given = [
+        candidate("clear", 0.70, 1.0),
+        candidate("hardest", 0.53, 0.5),
+        candidate("tied", 0.56, 0.9),
+        candidate("copier", 0.50, 1.0, "memorises"),
+    ]
+    assert [c.name for c, _ in job._ordered(given)] == ["tied", "hardest", "clear", "copier"]
+    pictures = [candidate("b", 0.6, None), candidate("a", 0.55, None)]
+    assert [c.name for c, _ in job._ordered(pictures)] == ["a", "b"]

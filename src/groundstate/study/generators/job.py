@@ -17,6 +17,7 @@ from groundstate.compute.weight_line.line import WeightLine
 from groundstate.data import Table, read
 from groundstate.errors import DataError, GroundstateError
 from groundstate.evaluate.generators.report import GeneratorAssessment, assess_generator
+from groundstate.evaluate.generators.usefulness import MOST, ColumnLearned, Lesson, kept
 from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.study.generators.candidates import IndependentColumns, candidates
 from groundstate.study.generators.pictures import read_pictures
@@ -45,11 +46,14 @@ class Candidate:
     name : of its class
     assessment : on the validation rows
     seconds : of learning
+    kept : share of what real rows teach about their columns that its rows teach too, on the validation
+        rows; None of pictures, and where there is nothing to learn
     """
 
     name: str
     assessment: GeneratorAssessment
     seconds: float
+    kept: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,13 +64,15 @@ class GeneratorStudy:
     ----------
     name : of the data
     kind : "table" or "image"
-    candidates : those hardest to distinguish from real rows first
-    chosen : name of the first that does not repeat training rows
+    candidates : those that do not repeat training rows before others; first those that are as hard to
+        distinguish from real rows as the hardest, in the order of what is learned from them
+    chosen : name of the first
     model : the chosen one, fitted to the training rows
     assessment : of the chosen one on rows that chose nothing
     baseline : of independent columns on the same rows
     train, test : the rows
     failed : candidates that could not learn these rows, and why
+    lessons : of a table, what a model learns about each column from new rows and from real ones
     """
 
     name: str
@@ -80,6 +86,7 @@ class GeneratorStudy:
     test: Any
     notes: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    lessons: list[ColumnLearned] = field(default_factory=list)
 
     @property
     def better_than_baseline(self) -> bool:
@@ -118,6 +125,13 @@ class GeneratorStudy:
                 found.append(
                     f"It fits training rows better than new ones, by {show_interval(gap)} nats a row."
                 )
+        if self.lessons:
+            worst = min(self.lessons, key=lambda c: c.kept)
+            found.append(
+                f"Models of one column given the others learn {kept(self.lessons):.0%} from its rows of what "
+                f"they learn from real ones; least of {worst.name}, {worst.score} "
+                f"{show(worst.generated.estimate)} instead of {show(worst.real)}."
+            )
         if not self.better_than_baseline:
             found.append(f"It was not shown to be better than {self.cells} drawn independently.")
         return found
@@ -134,18 +148,26 @@ class GeneratorStudy:
             "better_than_independent_columns": self.better_than_baseline,
             "candidates": [
                 {"name": c.name, "verdict": c.assessment.verdict, "seconds": round(c.seconds, 2),
-                 **_numbers(c.assessment)}
+                 "learned_of_real": c.kept, **_numbers(c.assessment)}
                 for c in self.candidates
             ],
+            "learned_of_real": kept(self.lessons),
+            "columns_learned": {
+                c.name: {"score": c.score, "from_new_rows": _plain_interval(c.generated),
+                         "from_real_rows": c.real, "constant": c.constant}
+                for c in self.lessons
+            },
             "held_out": {"verdict": self.assessment.verdict, **_numbers(self.assessment)},
             "independent_columns": _numbers(self.baseline),
         }  # fmt: skip
 
 
-def _numbers(a: GeneratorAssessment) -> dict[str, Any]:
-    def plain(interval: Any) -> list[float]:
-        return [float(interval.estimate), float(interval.low), float(interval.high)]
+def _plain_interval(interval: Any) -> list[float]:
+    return [float(interval.estimate), float(interval.low), float(interval.high)]
 
+
+def _numbers(a: GeneratorAssessment) -> dict[str, Any]:
+    plain = _plain_interval
     found: dict[str, Any] = {
         "accuracy_of_telling_apart": plain(a.c2st),
         "frechet": plain(a.frechet),
@@ -193,6 +215,7 @@ def study_generators(
         raise DataError(f"a study of generators needs at least {LEAST} rows, {name} has {n}")
     train, choose, judge, repeats, more = _parts(rows, Key.of(seed).fold("parts"), kind == "table")
     notes = [*notes, *more]
+    lesson: Lesson | None = None
     found: list[tuple[Candidate, Any]] = []
     failed: dict[str, str] = {}
     for label, make in candidates(model, kind == "image", seed, device).items():
@@ -207,32 +230,56 @@ def study_generators(
                 continue
         seconds = time.perf_counter() - start
         progress(f"judging {label}")
-        found.append(
-            (
-                Candidate(label, _judged(fitted, choose, train, level, seed, repeats), seconds),
-                fitted,
-            )
-        )
+        judged = _judged(fitted, choose, train, level, seed, repeats)
+        if kind == "table" and lesson is None:
+            lesson = Lesson.of(*(_some(_shown(fitted, part)) for part in (train, choose)))
+        taught = _taught(lesson, fitted, len(train), level, seed)
+        found.append((Candidate(label, judged, seconds, kept(taught)), fitted))
     if not found:
         raise DataError(
             f"no generator could learn {name}: " + "; ".join(f"{k}: {v}" for k, v in failed.items())
         )
-    found.sort(key=lambda pair: _rank(pair[0]))
+    found = _ordered(found)
     best, fitted = found[0]
     progress(f"judging {best.name} on the rows that chose nothing")
     final = _judged(fitted, judge, train, level, seed, repeats)
     known, new = _shown(fitted, train), _shown(fitted, judge)
     baseline = _judged(IndependentColumns(known), new, known, level, seed, repeats)
+    last = Lesson.of(_some(known), _some(new)) if kind == "table" else None
     return GeneratorStudy(
         name, kind, [c for c, _ in found], best.name, fitted, final, baseline, known, new,
-        [*notes, *getattr(fitted, "notes_", [])], failed,
+        [*notes, *getattr(fitted, "notes_", [])], failed, _taught(last, fitted, len(train), level, seed),
     )  # fmt: skip
 
 
-def _rank(candidate: Candidate) -> tuple[bool, float]:
-    """First those that do not repeat rows; then the hardest to tell from real ones."""
-    a = candidate.assessment
-    return a.verdict == "memorises", abs(a.c2st.estimate - 0.5)
+def _ordered(found: list[tuple[Candidate, Any]]) -> list[tuple[Candidate, Any]]:
+    """First those that do not repeat rows; of them those that are not clearly easier to distinguish from
+    real rows than the hardest, in the order of what is learned from them; then the others."""
+
+    def apart(candidate: Candidate) -> float:
+        return max(candidate.assessment.c2st.estimate, 0.5)
+
+    def repeats(candidate: Candidate) -> bool:
+        return candidate.assessment.verdict == "memorises"
+
+    hardest = min((c for c, _ in found), key=lambda c: (repeats(c), apart(c)))
+    border = hardest.assessment.c2st.high
+
+    def rank(pair: tuple[Candidate, Any]) -> tuple[bool, bool, float, float]:
+        c = pair[0]
+        tied = apart(c) <= border
+        return repeats(c), not tied, -(c.kept or 0.0) if tied else 0.0, apart(c)
+
+    return sorted(found, key=rank)
+
+
+def _taught(
+    lesson: Lesson | None, model: Any, n: int, level: float, seed: int
+) -> list[ColumnLearned]:
+    """What new rows of a model teach, of as many as there are training rows."""
+    if lesson is None or not lesson.names:
+        return []
+    return lesson.of_generated(model.sample(min(n, MOST), random_state=seed), level)
 
 
 def _judged(
