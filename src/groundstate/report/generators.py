@@ -162,7 +162,8 @@ def _lessons(found: GeneratorStudy) -> str:
     return (
         "<section><h2>What can be learned from it?</h2><p>A boosted model predicts each column from the "
         "others, on real rows that nothing learned from: after new rows, after as many training rows, and a "
-        "constant answer. A column that real rows teach nothing about is left out.</p><table><tr><th>column</th>"
+        "constant answer. A column that real rows teach nothing about is left out.</p><table><tr>"
+        "<th>column</th>"
         "<th>score</th><th>from new rows</th><th>from real rows</th><th>constant</th><th>kept</th></tr>"
         f"{rows}</table></section>\n"
     )
