@@ -358,7 +358,10 @@ def maps_table() -> str:
     return table(("map", *names), cells, "No map was made.")
 
 
-QUESTIONS = ("score_samples", "sample", "sample(y=)", "impute", "encode", "infer", "mixed columns")
+QUESTIONS = (
+    "energy", "score_samples", "sample", "sample(y=)", "impute", "infer", "encode", "reconstruct",
+    "interpolate", "mixed columns",
+)  # fmt: skip
 
 
 def generators_table() -> str:
@@ -393,7 +396,10 @@ def _answered(case: Any, mixed: Callable[[], Any]) -> dict[str, str]:
             "sample": lambda: model.sample(2, random_state=0),
             "sample(y=)": lambda: case.fit(np.arange(len(X)) % 2).sample(2, y=1, random_state=0),
             "impute": lambda: model.impute(gaps, "sample", random_state=0),
+            "energy": lambda: model.energy(X[:2]),
             "encode": lambda: model.transform(X[:2]),
+            "reconstruct": lambda: model.reconstruct(X[:2]),
+            "interpolate": lambda: model.interpolate(X[0], X[1], 3),
             "infer": lambda: model.infer({"x": gaps}, "x", "sample", random_state=0),
             "mixed columns": lambda: case.fit(X=mixed()),
         }

@@ -15,7 +15,7 @@ import argparse
 import csv
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,9 @@ class Columns:
     def set_params(self, **given: Any) -> Columns:
         return self
 
-    def sample(
+    def iter_samples(
         self, n: int, y: Any = None, *, T: float = 1.0, random_state: Any = None
-    ) -> pl.DataFrame:
+    ) -> Iterator[pl.DataFrame]:
         drawn = self.density.sample(n)
         rows = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
         made, at = {}, 0
@@ -81,7 +81,7 @@ class Columns:
                 levels = self.levels[column.name]
                 made[column.name] = levels[rows[:, at : at + len(levels)].argmax(1)].tolist()
                 at += len(levels)
-        return pl.DataFrame(made)
+        yield pl.DataFrame(made)
 
 
 GENERATORS["Gaussian copula"] = lambda seed: Columns(

@@ -52,8 +52,10 @@ def test_the_folder_holds_a_twin_and_the_report(folder: Path) -> None:
     assert twin.columns == ["kind", "size", "weight"] and len(twin) == N
     assert np.corrcoef(twin["size"], twin["weight"])[0, 1] > 0.8
     page = (out / "report.html").read_text()
+    assert facts["candidates"][0]["learned_of_real"] > 0.5 and "size" in facts["columns_learned"]
     for word in (
         "Faithful and private?",
+        "What can be learned from it?",
         "Candidates",
         "<svg",
         "What it makes",

@@ -13,7 +13,7 @@ from groundstate.report.style import CSS
 from groundstate.report.svg import inline_svg
 from groundstate.store import RunDir
 from groundstate.study.generators.job import GeneratorStudy
-from groundstate.study.numbers import show_interval
+from groundstate.study.numbers import show, show_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +26,7 @@ MEANING = {  # of a number, by the beginning of its name
     "held-out log-likelihood": "how probable unseen rows are under the model, a row; higher is better",
     "bits per dimension": "the same in bits for each column; lower is better",
     "training minus held-out": "above 0 the model knows its training rows better than new ones",
+    "rows held impossible": "unseen rows with a level that no training row has; no mean counts them",
     "Fréchet": "between means and covariances of new and real rows; as small as that of real rows is best",
     "MMD": "between the distributions; near 0 is best, a small p says that they differ",
     "precision": "share of new rows that lie among real ones: are they plausible",
@@ -97,6 +98,7 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
                 if c.assessment.likelihood is None
                 else show_interval(c.assessment.likelihood.log_likelihood),
                 *_covered(c.assessment),
+                "" if c.kept is None else f"{c.kept:.0%}",
                 c.assessment.verdict,
                 f"{c.seconds:.1f} s",
             )
@@ -124,14 +126,46 @@ def generators_page(found: GeneratorStudy, twin: Any) -> str:
         f"{found.assessment.rows['held-out']:,} others</p>\n"
         f'<div class="verdict">{verdict}</div>\n</header>\n'
         f"<section><h2>Faithful and private?</h2><table>{numbers}</table></section>\n"
+        f"{_lessons(found)}"
         f"<section><h2>What it makes</h2>{shown}</section>\n"
-        "<section><h2>Candidates</h2><p>On the rows that chose between them: first is the one hardest to "
-        "distinguish from real rows that does not repeat training rows.</p><table><tr><th>model</th>"
+        "<section><h2>Candidates</h2><p>On the rows that chose between them. Of those that repeat no training "
+        "rows and are not clearly easier to distinguish from real rows than the hardest, the first is the one "
+        "whose rows teach most.</p><table><tr><th>model</th>"
         "<th>distinguished from real rows</th><th>Fréchet distance</th><th>log-likelihood</th>"
-        "<th>precision</th><th>recall</th><th>near copies</th><th>verdict</th>"
+        "<th>precision</th><th>recall</th><th>near copies</th><th>learned of real</th><th>verdict</th>"
         f"<th>learning</th></tr>{rows}</table></section>\n"
         + (f"<section><h2>Notes</h2><ul>{notes}</ul></section>\n" if notes else "")
         + "</main>\n</body>\n</html>\n"
+    )
+
+
+def _lessons(found: GeneratorStudy) -> str:
+    """What a model of each column learns from new rows beside real ones."""
+    if not found.lessons:
+        return ""
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{escape(v)}</td>"
+            for v in (
+                c.name,
+                c.score,
+                show_interval(c.generated),
+                show(c.real),
+                show(c.constant),
+                f"{c.kept:.0%}",
+            )
+        )
+        + "</tr>"
+        for c in found.lessons
+    )
+    return (
+        "<section><h2>What can be learned from it?</h2><p>A boosted model predicts each column from the "
+        "others, on real rows that nothing learned from: after new rows, after as many training rows, and a "
+        "constant answer. A column that real rows teach nothing about is left out.</p><table><tr>"
+        "<th>column</th>"
+        "<th>score</th><th>from new rows</th><th>from real rows</th><th>constant</th><th>kept</th></tr>"
+        f"{rows}</table></section>\n"
     )
 
 

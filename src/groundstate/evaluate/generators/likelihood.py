@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
+from groundstate.errors import DataError
 from groundstate.math.stats.interval import Interval
 from groundstate.math.stats.means import mean_interval
 
@@ -32,12 +33,14 @@ class HeldOutLikelihood(Displayed):
     kind : "exact", "bound" or "estimate"
     overfit : Interval or None
         Training minus held-out mean, with training rows.
+    impossible : share of rows that the model never makes, of probability 0, which no mean counts
     """
 
     log_likelihood: Interval
     bits_per_dim: Interval
     kind: str
     overfit: Interval | None
+    impossible: float = 0.0
 
 
 def bits_per_dim(log_prob: Any, d: int, divided_by: float = 1.0) -> Any:
@@ -92,7 +95,13 @@ def held_out_likelihood(
     True
     """
     given = () if y is None else (y,)
-    new = np.asarray(model.score_samples(X_test, *given), np.float64)
+    every = np.asarray(model.score_samples(X_test, *given), np.float64)
+    new = every[every > -np.inf]
+    if len(new) < 2:
+        raise DataError(
+            f"the model holds {len(every) - len(new)} of {len(every)} rows for impossible; a likelihood "
+            "needs two that are not, so let it learn from rows of the same kind"
+        )
     found = mean_interval(new, level)
     shape = np.shape(X_test)
     d = math.prod(shape[1:]) if len(shape) > 1 else 1
@@ -111,7 +120,7 @@ def held_out_likelihood(
         half = error * (found.high - found.estimate) / max(_error(new), 1e-300)
         gap = Interval(difference, difference - half, difference + half, level, "welch")
     kind = str(getattr(model, "log_prob_kind_", "exact"))
-    return HeldOutLikelihood(found, bits, kind, gap)
+    return HeldOutLikelihood(found, bits, kind, gap, (len(every) - len(new)) / len(every))
 
 
 def _error(values: Floats) -> float:

@@ -1,7 +1,8 @@
 r"""Does a generator repeat its training rows?
 
 Distances :math:`d(g) = \min_t\|g - t\|` of generated rows to the training rows beside those of new real
-rows: a rank-sum z far below 0 says that generated rows are closer than new ones can be.
+rows: a rank-sum z far below 0 says that generated rows are closer than new ones can be. Ranks hardly move
+where one row in ten is a copy, so that near copies are counted beside those among new rows as well.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from groundstate.math.neighbors.graph import nearest_others
 from groundstate.math.neighbors.pairwise import pairwise
 
 Floats = NDArray[np.float64]
+MORE = 0.03  # near copies beyond those of new rows, as a share of the rows, that are too many
+SURE = 0.001  # p-value from which they are no accident
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Memorisation(Displayed):
         each other
     expected : the same share of new rows
     exact : share of generated rows that equal a training row
+    copies_pvalue : of Fisher's exact test that generated rows hold no more near copies than new rows
     """
 
     z: float
@@ -45,11 +49,17 @@ class Memorisation(Displayed):
     copies: float
     expected: float
     exact: float
+    copies_pvalue: float
+
+    @property
+    def copies_some(self) -> bool:
+        """Clearly more near copies than among new rows."""
+        return self.copies_pvalue < SURE and self.copies - self.expected > MORE
 
     @property
     def memorises(self) -> bool:
-        """Clearly and much closer than new rows are."""
-        return self.z < -3 and self.ratio < 0.5
+        """Clearly and much closer than new rows are, or with more near copies."""
+        return (self.z < -3 and self.ratio < 0.5) or self.copies_some
 
     @property
     def nearness(self) -> str:
@@ -66,12 +76,16 @@ class Memorisation(Displayed):
         )
 
 
-def memorisation_check(generated: Any, train: Any, heldout: Any) -> Memorisation:
+def memorisation_check(
+    generated: Any, train: Any, heldout: Any, repeats: float = 0.0
+) -> Memorisation:
     """Compare how near generated and new rows come to the training rows.
 
     Parameters
     ----------
     generated, train, heldout : rows ``(n, ...)``; columns should have comparable scales
+    repeats : share of new rows that equal a training row by themselves, where held-out rows were chosen
+        so that none does; as many copies are counted among them
 
     Examples
     --------
@@ -80,9 +94,17 @@ def memorisation_check(generated: Any, train: Any, heldout: Any) -> Memorisation
     True
     >>> memorisation_check(rows[200:400], rows[:200], rows[400:]).memorises
     False
+    >>> some = np.concatenate([rows[:20], rows[220:400]])
+    >>> memorisation_check(some, rows[:200], rows[400:]).memorises
+    True
     """
     g, t, h = (_rows(v) for v in (generated, train, heldout))
+    if not 0 <= repeats < 1:
+        raise DataError(
+            f"repeats is a share of the new rows, at least 0 and below 1, got {repeats}"
+        )
     near, new = (_nearest(v, t) for v in (g, h))
+    new = np.concatenate([new, np.zeros(round(len(new) * repeats / (1 - repeats)))])
     found = scipy.stats.mannwhitneyu(near, new, alternative="less")
     n, m = len(near), len(new)
     ranks = scipy.stats.rankdata(np.concatenate([near, new]))
@@ -94,13 +116,17 @@ def memorisation_check(generated: Any, train: Any, heldout: Any) -> Memorisation
     ratio = float(np.median(near)) / usual if usual > 0 else 1.0
     apart = nearest_others(torch.from_numpy(t), 1)[0][:, 0].numpy()
     border = float(np.quantile(apart, 0.01))
+    same, usual_same = (v < border if border > 0 else v <= 0 for v in (near, new))
+    a, b = int(same.sum()), int(usual_same.sum())
+    excess = scipy.stats.fisher_exact([[a, n - a], [b, m - b]], alternative="greater")
     return Memorisation(
         z,
         float(found.pvalue),
         ratio,
-        float((near < border).mean()) if border > 0 else float((near <= 0).mean()),
-        float((new < border).mean()) if border > 0 else float((new <= 0).mean()),
+        a / n,
+        b / m,
         float((near <= 1e-9 * max(usual, 1e-300)).mean()),
+        float(excess.pvalue),
     )
 
 

@@ -85,6 +85,8 @@ class GeneratorAssessment(Displayed):
             found.append(("bits per dimension", between(self.likelihood.bits_per_dim)))
             if self.likelihood.overfit is not None:
                 found.append(("training minus held-out", between(self.likelihood.overfit)))
+            if self.likelihood.impossible:
+                found.append(("rows held impossible", f"{self.likelihood.impossible:.2%}"))
         floor = "" if self.frechet_floor is None else f", real rows {write(self.frechet_floor)}"
         found.append(("Fréchet distance", f"{between(self.frechet)}{floor}"))
         found.append(("MMD²", f"{between(self.mmd)}, p {self.mmd_test.pvalue:.3g}"))
@@ -114,6 +116,7 @@ def assess_generator(
     features: Any = None,
     k: int = 5,
     level: float = 0.95,
+    repeats: float = 0.0,
     random_state: Key | RandomState = 0,
 ) -> GeneratorAssessment:
     """Judge a generator, or rows it made, on real rows it has not seen.
@@ -131,6 +134,7 @@ def assess_generator(
         standardises columns and makes categories one-hot
     k : neighbours of precision and recall
     level : of the intervals
+    repeats : see ``memorisation_check``
 
     Examples
     --------
@@ -171,7 +175,7 @@ def assess_generator(
     separability = told_apart(fake, real, level, key)
     memory = None
     if train is not None:
-        memory = memorisation_check(fake, train, real)
+        memory = memorisation_check(fake, train, real, repeats)
     verdict, why = _verdict(likelihood, memory, separability, test)
     counts = {
         "generated": len(fake),
@@ -212,9 +216,11 @@ def _verdict(
     test: TestResult,
 ) -> tuple[str, str]:
     if memory is not None and memory.memorises:
+        many = "generated rows are much closer to training rows than new ones are"
+        some = "some generated rows are copies of training rows"
         return "memorises", (
-            f"generated rows are much closer to training rows than new ones are (z {memory.z:.3g}, "
-            f"{memory.copies:.1%} near copies)"
+            f"{some if memory.copies_some and memory.ratio >= 0.5 else many} (z {memory.z:.3g}, "
+            f"{memory.copies:.1%} near copies, of unseen real rows {memory.expected:.1%})"
         )
     gap = None if likelihood is None else likelihood.overfit
     if gap is not None and gap.low > max(0.5, 0.1 * abs(likelihood.log_likelihood.estimate)):  # type: ignore[union-attr]

@@ -139,3 +139,29 @@ def test_runaway_chains_are_named() -> None:
     with pytest.warns(Unreliable, match="of 50 negative chains ran away.*step_size"):
         model.fit(ring(60))
     assert math.isfinite(float(model.energy_.net[0].weight.detach().sum()))
+
+
+def test_a_flat_energy_is_normalised_beyond_the_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    model = EnergyModel(
+        method="nce", hidden_layer_sizes=(8,), max_iter=1, burn_in=5, random_state=0
+    ).fit(X)
+    grid = np.linspace(-300, 300, 60_001)[:, None]
+    p = np.exp(model.score_samples(grid))
+    assert np.trapezoid(p, grid[:, 0]) == pytest.approx(1, abs=2e-3)
+    drawn = model.sample(4000, random_state=0)
+    assert drawn.std() > 4  # the bowl alone has spread 10
+    entropy = -np.trapezoid(p * np.log(p.clip(1e-300)), grid[:, 0])
+    assert -model.score_samples(drawn).mean() == pytest.approx(entropy, abs=0.1)
+
+
+def test_an_energy_without_a_bowl_is_named() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    model = EnergyModel(
+        method="nce", hidden_layer_sizes=(8,), max_iter=1, confine=0.0, random_state=0
+    ).fit(X)
+    with torch.no_grad():
+        for p in model.energy_.parameters():
+            p.zero_()
+    with pytest.warns(Unreliable, match="raise confine"):
+        model.score_samples(X)

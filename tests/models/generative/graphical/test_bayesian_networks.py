@@ -195,17 +195,26 @@ def test_bad_networks_are_refused() -> None:
         DiscreteBayesianNetwork().fit([[0.0], [1.0]]).score_samples([[2.0]])
 
 
-def test_bins_make_a_density() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 1))
-    net = DiscreteBayesianNetwork(n_bins=16).fit(X)
-    low, high = X.min(), X.max()
-    grid = np.linspace(low, high, 20_001)[:, None]
+@pytest.mark.parametrize("n, n_bins", [(3000, 16), (60, 8), (40, 2)])
+def test_bins_make_a_density_over_all_numbers(n: int, n_bins: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    net = DiscreteBayesianNetwork(n_bins=n_bins).fit(X)
+    grid = np.linspace(-40, 40, 800_001)[:, None]
     p = np.exp(net.score_samples(grid))
-    assert np.trapezoid(p, grid[:, 0]) == pytest.approx(1, abs=2e-3)
-    drawn = net.sample(4000, random_state=0)
-    assert drawn.min() >= low and drawn.max() <= high
-    assert drawn.std() == pytest.approx(1, abs=0.2)
+    assert np.trapezoid(p, grid[:, 0]) == pytest.approx(1, abs=1e-4)
+    drawn = net.sample(40_000, random_state=0)
+    beyond = (drawn < X.min()) | (drawn > X.max())
+    outside = (grid < X.min()) | (grid > X.max())
+    share = np.trapezoid(p * outside[:, 0], grid[:, 0])
+    assert beyond.mean() == pytest.approx(share, abs=4 * np.sqrt(share / 40_000))
+    mean = np.trapezoid(p * grid[:, 0], grid[:, 0])
+    assert net.impute([[np.nan]], "mean")[0, 0] == pytest.approx(mean, abs=1e-3)
+    assert drawn.mean() == pytest.approx(mean, abs=0.03)
+    entropy = -np.trapezoid(p * np.log(p.clip(1e-300)), grid[:, 0])
+    assert -net.score_samples(drawn).mean() == pytest.approx(entropy, abs=0.03)
+    there = net.score_samples(X).mean()
+    assert there > -1.5 and net.score_samples([[9.0]]) < there - 5
+    assert net.energy([[9.0]]) > net.energy(X).max()  # what no training row came near is unlike all
 
 
 def test_classes_have_tables_of_their_own() -> None:

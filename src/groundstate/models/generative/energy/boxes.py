@@ -3,6 +3,7 @@ r"""One or two columns on a grid: :math:`\log\int e^{-e}` and exact draws."""
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.energy.base import Energy
+from groundstate.errors import Unreliable
 from groundstate.infer.base import FreeEnergy, Method, Query, check_energies
 
 CELLS = {1: 4001, 2: 201}  # nodes along each axis
+ROWS = 2**16  # nodes whose energies are taken at once
 LEARNED = {1: 401, 2: 61}  # while learning
 MARGIN = 1.0  # of the box around the rows, in their ranges
+EDGE = 50  # one part in so many of an axis is the border on each side
 BORDER = 1e-3  # share of the mass at the border from which the box is too small
+DOUBLINGS = 5  # of a box that is too small
+FINER = 2  # of which the first leave the grid as fine as it was
 
 
 @dataclass(frozen=True)
@@ -91,16 +97,45 @@ class DataBox:
         """The sum that learning uses."""
         return BoxGrid(self.low, self.high, LEARNED[len(self.low)])
 
-    def _grid(self, energy: Energy, y: Tensor | None) -> tuple[Tensor, Tensor, float]:
+    def _grid(self, energy: Energy, y: Tensor | None) -> tuple[DataBox, int, Tensor, Tensor]:
+        """This box or a wider one, its nodes along each axis, all of them, and their energies.
+
+        An energy that learned little is flat and reaches far beyond the rows.
+        """
         device, dtype = energy.placement()
-        nodes, log_cell = _nodes(self.low, self.high, CELLS[len(self.low)], device, dtype)
-        given = {} if y is None else {"y": y.expand(len(nodes), -1)}
-        return nodes, energy(x=nodes, **given), log_cell
+        for doublings in range(DOUBLINGS + 1):
+            box, m = self._wider(2.0**doublings), CELLS[len(self.low)] * 2 ** min(doublings, FINER)
+            nodes, _ = _nodes(box.low, box.high, m, device, dtype)
+            parts = [
+                energy(x=some, **({} if y is None else {"y": y.expand(len(some), -1)}))
+                for some in nodes.split(ROWS)
+            ]
+            e = torch.cat(parts)
+            mass = torch.softmax(-e.double(), 0).reshape((m,) * len(self.low))
+            inner = mass[(slice(m // EDGE, m - m // EDGE),) * len(self.low)].sum()
+            if 1 - float(inner) < BORDER:
+                break
+        else:
+            warnings.warn(
+                f"{1 - float(inner):.1%} of the mass of this energy lies at the border of a box "
+                f"{3 * 2**DOUBLINGS} times as wide as the rows, so that its log probabilities are too "
+                "high; learn longer, or raise confine",
+                Unreliable,
+                stacklevel=2,
+            )
+        return box, m, nodes, e
+
+    def _wider(self, times: float) -> DataBox:
+        pairs = [
+            ((a + b) / 2, (b - a) / 2 * times) for a, b in zip(self.low, self.high, strict=True)
+        ]
+        return DataBox(tuple(m - h for m, h in pairs), tuple(m + h for m, h in pairs))
 
     def log_integral(self, energy: Energy, y: Tensor | None) -> Tensor:
-        r""":math:`\log\int e^{-e}` over the box, ``(1,)``."""
-        _, e, log_cell = self._grid(energy, y)
-        return torch.logsumexp(-e, 0, keepdim=True) + log_cell
+        r""":math:`\log\int e^{-e}`, ``(1,)``."""
+        box, m, _, e = self._grid(energy, y)
+        cell = sum(math.log((b - a) / m) for a, b in zip(box.low, box.high, strict=True))
+        return torch.logsumexp(-e, 0, keepdim=True) + cell
 
     def draw(
         self, energy: Energy, n: int, y: Tensor | None, T: float, generator: torch.Generator
@@ -108,15 +143,12 @@ class DataBox:
         """Cells by their mass, and a uniform place in the cell, ``(n, d)``."""
         contexts = [None] if y is None else list(torch.unique(y, dim=0).split(1))
         index = None if y is None else torch.unique(y, dim=0, return_inverse=True)[1]
-        m = CELLS[len(self.low)]
         device, dtype = energy.placement()
-        width = torch.tensor(
-            [(b - a) / m for a, b in zip(self.low, self.high, strict=True)],
-            device=device, dtype=dtype,
-        )  # fmt: skip
         out = torch.empty(n, len(self.low), device=device, dtype=dtype)
         for j, row in enumerate(contexts):
-            nodes, e, _ = self._grid(energy, row)
+            box, m, nodes, e = self._grid(energy, row)
+            corners = torch.tensor([box.low, box.high], device=device, dtype=dtype)
+            width = (corners[1] - corners[0]) / m
             mine = torch.arange(n, device=device) if index is None else (index == j).nonzero()[:, 0]
             p = torch.softmax(-e.double() / T, 0).cumsum(0)
             u = torch.rand(len(mine), generator=generator, device=device, dtype=torch.float64)

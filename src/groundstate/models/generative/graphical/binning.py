@@ -16,6 +16,7 @@ from groundstate.errors import DataError
 
 F64 = NDArray[np.float64]
 DISTINCT = 20  # different values up to which whole numbers are levels as they are
+TINY = 1e-30  # of a uniform draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,10 @@ class Binning:
     """The levels of every column: categories, few whole numbers, or bins of equal frequency.
 
     The code of a number is its place, ``level + part of the bin``: whole numbers where values are
-    levels themselves. Between them decoding interpolates.
+    levels themselves. Between them decoding interpolates. A number beyond those that were learned belongs
+    to the last bin on its side, with a code below 0 or above the number of bins: of a bin with m rows a
+    share :math:`t = 1/(m + 1)` of the probability falls off beyond it, :math:`e^{-a/s}` at the distance a,
+    so that the density integrates to 1 over all numbers.
 
     Attributes
     ----------
@@ -31,6 +35,7 @@ class Binning:
     binned : which columns are cut into bins, ``(d,)``
     points : values or cuts of all columns of numbers one after the other
     starts : where those of each column begin, ``(d + 1,)``
+    tails : share of the first and of the last bin that lies beyond it, ``(d, 2)``; None for none
 
     Examples
     --------
@@ -44,6 +49,7 @@ class Binning:
     binned: NDArray[np.bool_]
     points: F64
     starts: NDArray[np.int64]
+    tails: F64 | None = None
 
     is_spread = False
     log_scale = 0.0
@@ -57,7 +63,7 @@ class Binning:
         w = np.ones(len(rows)) if weight is None else weight.cpu().double().numpy()
         d = rows.shape[1]
         counts = np.array([levels.get(j, 0) for j in range(d)], np.int64)
-        binned, parts, starts = np.zeros(d, bool), [], [0]
+        binned, parts, starts, tails = np.zeros(d, bool), [], [0], np.zeros((d, 2))
         for j in range(d):
             points = np.empty(0)
             if not counts[j]:
@@ -73,9 +79,11 @@ class Binning:
                     cuts = (values[inner] + values[np.minimum(inner + 1, len(values) - 1)]) / 2
                     points = np.unique(np.concatenate([values[:1], cuts, values[-1:]]))
                     binned[j] = True
+                    inside = (values <= points[1], values >= points[-2])
+                    tails[j] = [1 / (1 + w[here] @ own[place]) for own in inside]
             parts.append(points)
             starts.append(starts[-1] + len(points))
-        return cls(counts, binned, np.concatenate(parts), np.array(starts, np.int64))
+        return cls(counts, binned, np.concatenate(parts), np.array(starts, np.int64), tails)
 
     @property
     def size(self) -> int:
@@ -133,6 +141,12 @@ class Binning:
             if self.binned[j]:
                 last = torch.nextafter(code.new_tensor(len(p) - 1.0), code.new_tensor(0.0))
                 code = torch.minimum(code, last)
+                for side, reach in enumerate(self._reach(j)):
+                    if reach:
+                        beyond = v - p[-1] if side else v - p[0]
+                        out_there = beyond > 0 if side else beyond < 0
+                        end = float(len(p) - 1) if side else 0.0
+                        code = torch.where(out_there, end + beyond / reach, code)
             elif exact:
                 foreign = ~torch.isnan(v) & (self._at(p, code.round()) != v)
                 if bool(foreign.any()):
@@ -163,32 +177,101 @@ class Binning:
             out[:, j] = torch.where(
                 whole, low, torch.where(part == 1, high, low + part * (high - low))
             )
+            if self.binned[j]:
+                below, above = self._reach(j)
+                far = (x[:, j] - (len(p) - 1)).clamp_min(0) * above + x[:, j].clamp_max(0) * below
+                out[:, j] = out[:, j] + far
         return out
 
+    def _tails(self, j: int) -> tuple[float, float]:
+        """Shares of the first and the last bin beyond them."""
+        if self.tails is None or not self.binned[j]:
+            return 0.0, 0.0
+        return float(self.tails[j, 0]), float(self.tails[j, 1])
+
+    def _reach(self, j: int) -> tuple[float, float]:
+        """Mean distances beyond the first and the last point, 0 without tails: as those of an exponential
+        distribution whose m-th part reaches over the bin."""
+        p = self.points[self.starts[j] : self.starts[j + 1]]
+        low, high = self._tails(j)
+        return (
+            (p[1] - p[0]) / -np.log(low) if low else 0.0,
+            (p[-1] - p[-2]) / -np.log(high) if high else 0.0,
+        )
+
     def log_width(self, x: Tensor) -> Tensor:
-        """Sum of the log widths of the bins that rows lie in, ``(B,)``; 0 for what is NaN."""
+        """Log of how much of a number one unit of its code is, summed over columns, ``(B,)``."""
         total = x.new_zeros(len(x))
         for j in np.flatnonzero(self.binned):
-            p = self._points(int(j), x)
-            width = p.diff().log()
-            here = width[torch.nan_to_num(x[:, j]).long().clamp(0, len(width) - 1)]
-            total = total + torch.where(torch.isnan(x[:, j]), 0.0, here)
+            own = x[:, j]
+            width = self._points(int(j), x).diff().log()
+            here = width[torch.nan_to_num(own).long().clamp(0, len(width) - 1)]
+            for far, reach in zip(self._beyond(int(j), own), self._reach(int(j)), strict=True):
+                if reach:
+                    here = torch.where(far > 0, np.log(reach), here)
+            total = total + torch.where(torch.isnan(own), 0.0, here)
         return total
+
+    def fall(self, x: Tensor) -> Tensor:
+        """Minus the log density of codes given their levels, ``(B,)``: 0 but in the outer bins."""
+        total = x.new_zeros(len(x))
+        for j in np.flatnonzero(self.binned):
+            own, top = x[:, j], self._top(int(j))
+            there = own < 1, own >= top
+            beyond = self._beyond(int(j), own)
+            shares, inner = self._tails(int(j)), torch.ones_like(own)
+            for near, tail in zip(there, shares, strict=True):
+                inner = torch.where(near, inner - tail, inner)
+            here = -inner.log()
+            for far, tail in zip(beyond, shares, strict=True):
+                if tail:
+                    here = torch.where(far > 0, far - np.log(tail), here)
+            total = total + torch.where(torch.isnan(own), 0.0, here)
+        return total
+
+    def _beyond(self, j: int, code: Tensor) -> tuple[Tensor, Tensor]:
+        """How far codes lie below the first and above the last bin, in mean distances."""
+        return -code, code - (self._top(j) + 1)
 
     def level(self, x: Tensor) -> Tensor:
         """Level numbers of codes: the bin without the place in it."""
         cut = torch.from_numpy(self.binned).to(x.device)
-        return torch.where(cut, x.floor(), x)
+        top = torch.tensor([max(k - 1, 0) for k in self.coded_levels], device=x.device).to(x)
+        return torch.where(cut, torch.minimum(x.floor().clamp_min(0), top), x)
 
     def inside(self, level: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Places in the bins of level numbers: uniform, or the middle without a generator."""
+        """Places in the bins of level numbers: drawn, or the middle without a generator."""
         cut = torch.from_numpy(self.binned).to(level.device)
         if generator is None:
-            place = torch.full_like(level, 0.5)
-        else:
-            u = torch.rand(level.shape, generator=generator, device=generator.device)
-            place = u.to(level)
-        return torch.where(cut, level + place, level)
+            return torch.where(cut, level + 0.5, level)
+        drawn = torch.rand(level.shape, generator=generator, device=generator.device)
+        u, out = drawn.to(level), level.clone()
+        for j in np.flatnonzero(self.binned):
+            k, own = level[:, j], u[:, j]
+            low, high = self._tails(int(j))
+            first, last = (k == 0).to(own) * low, (k == self._top(int(j))).to(own) * high
+            place = k + (own - first) / (1 - first - last)
+            if low:
+                place = torch.where(own < first, (own / low).clamp_min(TINY).log(), place)
+            if high:
+                far = -((1 - own) / high).clamp_min(TINY).log()
+                place = torch.where(1 - own < last, self._top(int(j)) + 1 + far, place)
+            out[:, j] = place
+        return out
+
+    def _top(self, j: int) -> int:
+        """The number of the last bin of a column."""
+        return int(self.starts[j + 1] - self.starts[j]) - 2
+
+    def means(self, j: int) -> F64:
+        """The mean of each level of a column."""
+        found, (low, high), (below, above) = self.values(j).copy(), self._tails(j), self._reach(j)
+        if low or high:
+            p = self.points[self.starts[j] : self.starts[j + 1]]
+            middle = found.copy()
+            found[0] += low * (p[0] - below - middle[0])
+            found[-1] += high * (p[-1] + above - middle[-1])
+        return found
 
     def mean(self, marginals: list[Tensor]) -> Tensor:
         """Codes of mean numbers and of the most frequent categories, from probabilities of levels."""
@@ -197,7 +280,7 @@ class Binning:
             if self.levels[j]:
                 columns.append(p.argmax(1).to(p))
                 continue
-            columns.append(p @ torch.from_numpy(self.values(j)).to(p))
+            columns.append(p @ torch.from_numpy(self.means(j)).to(p))
         return self.encode(torch.stack(columns, 1), exact=False)
 
     def states(self, j: int, names: NDArray[Any] | None = None) -> list[Any]:

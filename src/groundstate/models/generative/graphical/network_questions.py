@@ -36,6 +36,10 @@ class LevelsOfColumns(GraphOfColumns):
         found: Tensor = self.coding_.log_width(x)
         return found
 
+    def _fall(self, x: Tensor) -> Tensor:
+        found: Tensor = self.coding_.fall(x)
+        return found
+
     def _placed(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         found: Tensor = self.coding_.inside(x, generator)
         return found

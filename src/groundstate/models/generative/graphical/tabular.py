@@ -54,6 +54,10 @@ class GraphOfColumns(GenerativeEstimator):
         """What a log density loses to the units of the rows, ``(B,)``."""
         return x.new_zeros(len(x))
 
+    def _fall(self, x: Tensor) -> Tensor:
+        """Energy of the places of coded rows given what the energy knows of them, ``(B,)``."""
+        return x.new_zeros(len(x))
+
     def _placed(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         """Values of the energy as coded rows."""
         return x
@@ -117,7 +121,7 @@ class GraphOfColumns(GenerativeEstimator):
         out = x.new_zeros(len(x))
         for part, rows in self._parts(x, y):
             out = out.index_put((rows,), self._log_known(part, level[rows]))
-        return out - self._log_volume(x)
+        return out - self._log_volume(x) - self._fall(x)
 
     def _log_known(self, part: Any, x: Tensor) -> Tensor:
         """Log probability of what is known of each row, ``(B,)``."""
@@ -135,9 +139,9 @@ class GraphOfColumns(GenerativeEstimator):
         if bool(torch.isnan(x).any()) or (y is None and self.condition_ is not None):
             return -self._density(x, y)
         level = self._level(x)
-        out = x.new_zeros(len(x))
+        out = self._fall(x)
         for part, rows in self._parts(x, y):
-            out = out.index_put((rows,), part(x=level[rows]))
+            out = out.index_put((rows,), part(x=level[rows]) + out[rows])
         return out
 
     def _draw(

@@ -18,6 +18,7 @@ from scipy.stats import norm
 F64 = NDArray[np.float64]
 KNOTS = 400  # quantiles at most that stand for a distribution
 JUMP = 0.01  # share of the rows from which a value is a jump
+SEEN = 6  # rows that have to have it: fewer repeat a rounded number by chance
 FEW = 20  # distinct numbers that are levels
 LEVELS = 40  # levels of a category; the rest shares one
 TINY = 1e-12  # slope of a distribution between two knots
@@ -61,14 +62,18 @@ class NumberColumn:
         share = np.bincount(at, weight[there]) / weight[there].sum()
         upper = np.cumsum(share)
         lower = upper - share
-        jump = share > JUMP
+        rows = max(int(there.sum()), 1)
+        jump = share > max(JUMP, SEEN / rows)
         keep = jump | _spaced(upper, int(2 * np.sqrt(there.sum())))
         xs: list[float] = []
         ps: list[float] = []
         for v, lo, hi, own in zip(x[keep], lower[keep], upper[keep], jump[keep], strict=True):
             xs += [v, v] if own else [v]
             ps += [lo, hi] if own else [(lo + hi) / 2]
-        edge = 0.5 / max(int(there.sum()), 1)
+        edge = 0.5 / rows
+        if len(xs) > 1 and xs[-1] > xs[0]:  # a row's share for what lies between the values seen
+            even = (np.array(xs) - xs[0]) / (xs[-1] - xs[0])
+            ps = ((rows * np.array(ps) + even) / (rows + 1)).tolist()
         p = np.clip(ps, edge, 1 - edge)
         decimals = 0 if integer else None if date else _decimals(x)
         unit = next(u for u in UNITS if not np.any(x % u)) if date else 1
@@ -156,6 +161,11 @@ class LevelColumn:
         kept, rest = order[:LEVELS], order[LEVELS:]
         shares = np.array([total[v] for v in rest])
         return cls(name, kept, rest, shares / shares.sum() if rest else shares, number, integer)
+
+    @property
+    def usual(self) -> str:
+        """The word of the most frequent level."""
+        return "L0"
 
     def words(self, values: list[Any]) -> list[str | None]:
         """Words of the levels; of a value that was not seen, None."""

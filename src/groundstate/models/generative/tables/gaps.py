@@ -2,45 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.data import read
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.generative.tables.columns import LevelColumn, NumberColumn
+from groundstate.models.generative.tables.orders import broken
 
 if TYPE_CHECKING:
     from groundstate.models.generative.tables.table_generator import TableGenerator
 
 BLOCK = 4096  # rows drawn at once given values of columns
-TRIES = 20  # draws of a cell until it is not missing
+TRIES = 100  # draws of a cell until it is not missing, and of a row until no order is broken
 
 
 def filled(model: TableGenerator, table: Table, how: str, key: Key) -> pl.DataFrame:
     """A table with values in all gaps of the columns that were learned."""
-    gone = {c.name: table.frame[c.name].is_null() for c in model.columns_}
+    gone = {name: table.frame[name].is_null() for name in model.learned_names_}
     made = _completed(model, table, how, key)
     for attempt in range(TRIES):  # where the level that stands for missing came out
         empty = pl.Series([False] * table.n_rows)
         for name, own in gone.items():
             empty |= own & made[name].is_null()
-        left = np.flatnonzero(empty.to_numpy())
+        left = np.flatnonzero(empty.to_numpy() | _apart(model, table, made))
         if not len(left):
             break
         again = _completed(model, table.take(left), "sample", key.fold("again", attempt))
-        order = np.arange(table.n_rows)
-        order[left] = table.n_rows + np.arange(len(left))
-        made = pl.concat([made, again])[order]
+        made = replaced(made, left, again, model._ids)
     out = model._typed(table.frame)
     return out.with_columns(
         pl.when(own).then(made[name].cast(out[name].dtype)).otherwise(pl.col(name)).alias(name)
         for name, own in gone.items()
     )
+
+
+def replaced(
+    made: pl.DataFrame, at: NDArray[np.int64], new: pl.DataFrame, kept: Sequence[str]
+) -> pl.DataFrame:
+    """Rows with others in some places; the columns that are kept stay."""
+    order = np.arange(len(made))
+    order[at] = len(made) + np.arange(len(at))
+    return pl.concat([made, new])[order].with_columns(made[name] for name in kept)
+
+
+def _apart(model: TableGenerator, table: Table, made: pl.DataFrame) -> NDArray[np.bool_]:
+    """Rows whose filled cells do not go with a known column that follows from them, or break an order."""
+    found = np.zeros(table.n_rows, bool)
+    known = model._typed(table.frame)
+    for pair in model.orders_:
+        open_ = known[pair[0]].is_null() | known[pair[1]].is_null()
+        ends = [known[n].fill_null(made[n].cast(known[n].dtype)) for n in pair]
+        found |= broken(pl.DataFrame(ends), [pair]) & open_.to_numpy()
+    for name, derived in model.derived_.items():
+        there, open_ = ~known[name].is_null(), known[derived.source].is_null()
+        differs = made[name].cast(pl.String).ne_missing(known[name].cast(pl.String))
+        found |= (differs & there & open_).to_numpy()
+    return found
 
 
 def drawn_given(
@@ -55,7 +79,16 @@ def drawn_given(
     for i, at in enumerate(range(0, n, BLOCK)):
         rows = pl.concat([row] * min(BLOCK, n - at))
         table = read(rows, schema=model.schema_)
-        made = _completed(model, table, "sample", key.fold("given", i), at, as_seen=True)
+        own = key.fold("given", i)
+        made = _completed(model, table, "sample", own, at, as_seen=True)
+        for attempt in range(TRIES):
+            left = np.flatnonzero(_apart(model, table, made))
+            if not len(left):
+                break
+            new = _completed(
+                model, table.take(left), "sample", own.fold("again", attempt), at, as_seen=True
+            )
+            made = replaced(made, left, new, model._ids)
         known = model._typed(rows)
         yield made.with_columns(known[name].cast(made[name].dtype) for name in given)
 
@@ -73,6 +106,7 @@ def _completed(
 
     As seen, the other cells may be missing as often as in training.
     """
+    table = _decided(model, table)
     inner = model._coded(table, None)
     for column in model.columns_:
         gone = table.frame[column.name].is_null()
@@ -85,9 +119,39 @@ def _completed(
     return model._decoded(made, key, start)
 
 
+def _decided(model: TableGenerator, table: Table) -> Table:
+    """A table with the one value of a column that a known column follows from, where there is one."""
+    frame = table.frame
+    for name, derived in model.derived_.items():
+        times = {v: derived.values.count(v) for v in derived.values}
+        back = {
+            str(v): str(g)
+            for g, v in zip(derived.given, derived.values, strict=True)
+            if times[v] == 1 and v is not None and g is not None
+        }
+        source = frame[derived.source]
+        words = _words(frame[name], derived.column).replace_strict(
+            back, default=None, return_dtype=pl.String
+        )
+        if source.dtype.is_numeric():
+            words = words.cast(pl.Float64)
+        frame = frame.with_columns(source.fill_null(words.cast(source.dtype)).alias(source.name))
+    return Table(frame, table.schema, table.notes, table.name)
+
+
+def _words(series: pl.Series, column: LevelColumn) -> pl.Series:
+    """Values as they are written in the levels of a column."""
+    if column.number:
+        return pl.Series(
+            [None if v is None else str(float(v)) for v in series.to_list()], dtype=pl.String
+        )
+    return series.cast(pl.String)
+
+
 def _row(model: TableGenerator, given: Mapping[str, Any]) -> pl.DataFrame:
     """One row of the columns that are given."""
-    known = {column.name: column for column in model.columns_}
+    known: dict[str, NumberColumn | LevelColumn] = {c.name: c for c in model.columns_}
+    known |= {name: derived.column for name, derived in model.derived_.items()}
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:

@@ -21,15 +21,29 @@ from groundstate.data import read, written
 from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.generative.tables.cells import (
+    frame_of,
+    learned_column,
+    numbers_of,
+    plain_of,
+    series_of,
+)
 from groundstate.models.generative.tables.columns import (
     DAY,
-    FEW,
     Coded,
     LevelColumn,
     NumberColumn,
     fixed_columns,
 )
-from groundstate.models.generative.tables.gaps import drawn_given, filled, flag_of
+from groundstate.models.generative.tables.derived import DerivedColumn, derived_columns
+from groundstate.models.generative.tables.gaps import (
+    TRIES,
+    drawn_given,
+    filled,
+    flag_of,
+    replaced,
+)
+from groundstate.models.generative.tables.orders import Order, broken, learned_orders
 
 F64 = NDArray[np.float64]
 CLOCK = re.compile("%[HIMSTXcf]|^$")  # of the form of a date that has a time of day, or none known
@@ -43,7 +57,8 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         \log p(x) = \log p(z) + \sum_j\log\frac{dz_j}{dx_j}
 
     Numbers and dates become normal scores of their ranks, few distinct values and words become levels,
-    a missing number a level of its own; ids are counted anew, constants stay, free text is left out.
+    a missing number a level of its own; ids are counted anew, constants stay, free text is left out. Of a
+    column that says again what another one says (a class by number and by name) one is learned.
     The generator learns the coded table, and every draw comes back as a table with the columns,
     types and ranges of the training rows.
 
@@ -56,6 +71,8 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator_ : the fitted generator
     columns_ : list of NumberColumn and LevelColumn
+    derived_ : dict of DerivedColumn, columns of levels that another one decides, which is learned for both
+    orders_ : list of pairs of columns (a, b) with a never above b; rows are drawn so
     schema_ : Schema of the training table
     names_ : list of str, the columns of a twin
     left_out_ : list of str, columns of free text
@@ -76,6 +93,8 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     _store_private: ClassVar[tuple[str, ...]] = ("_ids", "_constants")
     estimator_: Any
     columns_: list[Coded]
+    derived_: dict[str, DerivedColumn]
+    orders_: list[Order]
     names_: list[str]
     schema_: Schema
     left_out_: list[str]
@@ -104,14 +123,29 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         self.names_ = [name for name in table.columns if name not in self.left_out_]
         self._constants = {name: table.frame[name].drop_nulls()[:1].to_list() for name in constants}
         self.columns_ = [
-            _learned(table, name, weight)
+            learned_column(table, name, weight)
             for name in self.names_
             if name not in self._ids and name not in constants
         ]
         if not self.columns_:
             raise DataError("no column is left to learn from: all are ids, constants or free text")
+        plain = {
+            c.name: plain_of(table.frame[c.name], c)
+            for c in self.columns_
+            if isinstance(c, LevelColumn)
+        }
+        self.derived_ = derived_columns(self.columns_, plain, weight)
+        self.columns_ = [c for c in self.columns_ if c.name not in self.derived_]
         self.notes_ = [f"{name}: free text, left out" for name in self.left_out_]
         self.notes_ += [f"{name}: an id, counted anew" for name in self._ids]
+        self.notes_ += [f"{n}: always follows from {d.source}" for n, d in self.derived_.items()]
+        numbers = {
+            c.name: numbers_of(table.frame[c.name])
+            for c in self.columns_
+            if isinstance(c, NumberColumn)
+        }
+        self.orders_ = learned_orders(self.columns_, numbers, weight)
+        self.notes_ += [f"{a}: never above {b}, in new rows neither" for a, b in self.orders_]
         self.n_features_in_ = len(table.columns)
         self.feature_names_in_ = np.array(table.columns, dtype=object)
         inner = self._coded(table, Key.of(getattr(self.estimator, "random_state", 0)).fold("jumps"))
@@ -123,7 +157,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         made: dict[str, Any] = {}
         for column in self.columns_:
             if isinstance(column, NumberColumn):
-                values = _numbers(table.frame[column.name])
+                values = numbers_of(table.frame[column.name])
                 place: Any = (
                     u if key is None else key.fold(column.name).numpy().uniform(size=len(values))
                 )
@@ -131,7 +165,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
                 if column.missing:
                     made[flag_of(column.name)] = np.where(np.isnan(values), "yes", "no").tolist()
             else:
-                made[column.name] = column.words(_plain(table.frame[column.name], column))
+                made[column.name] = column.words(plain_of(table.frame[column.name], column))
         return pl.DataFrame(made)
 
     def sample(
@@ -161,25 +195,43 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         blocks = self.estimator_.iter_samples(n_samples, y, T=T, random_state=key.fold("rows"))
         for i, drawn in enumerate(blocks):
             made = self._decoded(drawn, key.fold("rare", i), start)
+            made = self._redrawn(made, y, T, key.fold("again", i), start, n_samples)
             start += len(made)
             yield made
 
+    def _redrawn(
+        self, made: pl.DataFrame, y: Any, T: float, key: Key, start: int, total: int
+    ) -> pl.DataFrame:
+        """Rows with new ones in the place of those that break an order."""
+        each = np.ndim(y) > 0 and len(y) == total
+        for attempt in range(TRIES):
+            left = np.flatnonzero(broken(made, self.orders_))
+            if not len(left):
+                break
+            own, given = key.fold(attempt), np.asarray(y)[start + left] if each else y
+            drawn = self.estimator_.iter_samples(len(left), given, T=T, random_state=own)
+            new = pl.concat([self._decoded(part, own.fold(j)) for j, part in enumerate(drawn)])
+            made = replaced(made, left, new, self._ids)
+        return made
+
     def _decoded(self, drawn: Any, key: Key, start: int = 0) -> pl.DataFrame:
-        frame = _polars(drawn)
+        frame = frame_of(drawn)
         n = len(frame)
         made: dict[str, Any] = {}
+        plain: dict[str, list[Any]] = {}
         for column in self.columns_:
             if isinstance(column, NumberColumn):
-                values: list[Any] = column.values(_numbers(frame[column.name])).tolist()
+                values: list[Any] = column.values(numbers_of(frame[column.name])).tolist()
                 if column.missing:
                     flags = frame[flag_of(column.name)].to_list()
                     values = [None if f == "yes" else v for v, f in zip(values, flags, strict=True)]
-                made[column.name] = _series(column, values)
+                made[column.name] = series_of(column, values)
             else:
                 rng = key.fold(column.name).numpy()
-                made[column.name] = _series(
-                    column, column.values(frame[column.name].to_list(), rng)
-                )
+                plain[column.name] = column.values(frame[column.name].to_list(), rng)
+                made[column.name] = series_of(column, plain[column.name])
+        for name, derived in self.derived_.items():
+            made[name] = series_of(derived.column, derived.of(plain[derived.source]))
         for name in self._ids:
             made[name] = list(range(start + 1, start + n + 1))
         for name, value in self._constants.items():
@@ -202,7 +254,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     def log_prob_kind_(self) -> str:
         check_is_fitted(self, "estimator_")
         kind = str(self.estimator_.log_prob_kind_)
-        return "bound" if self._jumps and kind == "exact" else kind
+        return "bound" if (self._jumps or self.orders_) and kind == "exact" else kind
 
     @property
     def _jumps(self) -> bool:
@@ -211,7 +263,12 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         return any(bool((np.diff(c.x) == 0).any()) for c in numbers)
 
     def score_samples(self, X: Any) -> F64:
-        """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability."""
+        """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability.
+
+        −inf of a row that is never drawn: with a level that was not seen in ``fit``, or with two columns
+        that disagree where one follows from the other or is never above it. What the others gain by that is
+        left out: a lower bound.
+        """
         check_is_fitted(self, "estimator_")
         table = self._read(X)
         places = PLACES if self._jumps else 1
@@ -220,12 +277,36 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
 
     def _log_prob(self, table: Table, u: float) -> F64:
         """Log density of rows whose jumping values lie at u of their jumps."""
-        found = np.asarray(self.estimator_.score_samples(self._coded(table, None, u)), np.float64)
+        coded = self._coded(table, None, u)
+        foreign = np.zeros(len(coded), bool)
+        for column in self.columns_:
+            if isinstance(column, LevelColumn):
+                foreign |= coded[column.name].is_null().to_numpy()
+                coded = coded.with_columns(pl.col(column.name).fill_null(column.usual))
+        foreign |= self._disagrees(table.frame) | broken(table.frame, self.orders_)
+        found = np.asarray(self.estimator_.score_samples(coded), np.float64)
+        found = np.where(foreign, -np.inf, found)
         for column in self.columns_:
             if isinstance(column, NumberColumn):
-                values = _numbers(table.frame[column.name])
+                values = numbers_of(table.frame[column.name])
                 found = found + np.where(np.isnan(values), 0.0, column.log_slope(values, u))
         return found
+
+    def _disagrees(self, frame: pl.DataFrame) -> NDArray[np.bool_]:
+        """Rows in which a column is not what follows from the other one, ``(n,)``."""
+        found = np.zeros(len(frame), bool)
+        kept = {c.name: c for c in self.columns_ if isinstance(c, LevelColumn)}
+        for name, derived in self.derived_.items():
+            own = plain_of(frame[name], derived.column)
+            theirs = plain_of(frame[derived.source], kept[derived.source])
+            found |= ~derived.agrees(theirs, own)
+        return found
+
+    @property
+    def learned_names_(self) -> list[str]:
+        """Columns of a twin that were learned, in the order of the table."""
+        known = {c.name for c in self.columns_} | set(self.derived_)
+        return [name for name in self.names_ if name in known]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows in nats."""
@@ -274,53 +355,14 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         """A table with the columns that were learned, absent ones empty."""
         return written(X).table(schema=self.schema_.with_target(None), gaps=True)
 
+    @staticmethod
+    def upgrade_learned(learned: dict[str, Any]) -> dict[str, Any]:
+        """What generators kept before columns could follow from others or be in order."""
+        return {"derived_": {}, "orders_": [], **learned}
+
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one file (JSON and safetensors, atomically)."""
         from groundstate.store import save
 
         check_is_fitted(self, "estimator_")
         return save(self, path)
-
-
-def _learned(table: Table, name: str, weight: F64) -> Coded:
-    column = table.column(name)
-    kind = column.kind
-    if kind in ("numeric", "date"):
-        values = _numbers(table.frame[name])
-        if kind == "numeric" and column.n_unique <= min(FEW, max(2, table.n_rows // 10)):
-            words = _plain(table.frame[name], None)
-            return LevelColumn.learned(name, words, weight, number=True, integer=column.integer)
-        return NumberColumn.learned(
-            name, values, weight, integer=column.integer, date=kind == "date"
-        )
-    return LevelColumn.learned(
-        name, _plain(table.frame[name], None), weight, number=False, integer=False
-    )
-
-
-def _numbers(series: pl.Series) -> F64:
-    if series.dtype.is_temporal():
-        series = series.cast(pl.Datetime("us")).to_physical()
-    return np.asarray(series.cast(pl.Float64).fill_null(float("nan")).to_numpy(), np.float64)
-
-
-def _plain(series: pl.Series, column: LevelColumn | None) -> list[Any]:
-    number = series.dtype.is_numeric() if column is None else column.number
-    if number:
-        return [None if v is None or v != v else float(v) for v in series.to_list()]
-    return [None if v is None else str(v) for v in series.to_list()]
-
-
-def _series(column: Coded, values: list[Any]) -> pl.Series:
-    if isinstance(column, NumberColumn) and column.date:
-        whole = [None if v is None else int(v) for v in values]
-        return pl.Series(column.name, whole, pl.Int64).cast(pl.Datetime("us"))
-    if isinstance(column, NumberColumn) or column.number:
-        return pl.Series(column.name, values, pl.Float64).cast(
-            pl.Int64 if column.integer else pl.Float64
-        )
-    return pl.Series(column.name, values, pl.String)
-
-
-def _polars(drawn: Any) -> pl.DataFrame:
-    return drawn if isinstance(drawn, pl.DataFrame) else pl.DataFrame(drawn)
