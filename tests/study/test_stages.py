@@ -321,6 +321,8 @@ def test_what_nobody_named_is_tried_with_settings_for_tables() -> None:
 
 
 def test_settings_of_the_next_best_candidates_are_tried_where_there_is_time() -> None:
+    from groundstate.study.race import stages
+
     X, y = rows(60)
     models = "Ridge,KNeighborsRegressor,RandomForestRegressor,SVR"
     kept: list[Stages] = []
@@ -332,7 +334,7 @@ def test_settings_of_the_next_best_candidates_are_tried_where_there_is_time() ->
 
     def tried(**options: Any) -> tuple[list[str], Assessment]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("groundstate.study.race.stages.Stages", Kept)
+            patch.setattr(stages, "Stages", Kept)
             found = assess(models, X, y, tuner=Search(3), **{**QUICK, **options})
         return [name for name in kept[-1].race.losses if "#" in name], found
 

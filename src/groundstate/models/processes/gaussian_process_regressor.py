@@ -125,7 +125,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     traits = Traits(
         scaled_target=True,
         leverage=process_leverage,
-        cost=Cost(1.2, rows=2.0, columns=0.2, start=0.08),
+        cost=Cost(3.3, rows=2.0, start=0.08),
         preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3), "relevance": True},
         space={
             "relevance": settings.Choice(True, False),
