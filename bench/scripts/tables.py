@@ -12,12 +12,17 @@ so that a long run can be made in pieces. Seconds are processor time. Systems th
 forests, linear models and single models take the time they take. ``--summary`` ranks the systems over all
 tables that all of them finished, with Friedman's test, and names the tables on which a system is measurably
 worse than the best other one: by the rows of one split, or by the splits where there are at least three.
+
+With ``--losses FOLDER`` what was measured stays there row by row, and what is there is not measured again:
+after a change here, remove ``*_groundstate_*`` and write a new file of lines; the other systems, which did
+not change, keep theirs from the same machine and are compared row by row as if they had run beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import math
 import os
 import time
@@ -40,7 +45,12 @@ FIELDS = (
     "table", "system", "split", "budget", "task", "rows", "columns", "metric", "loss", "low", "high",
     "accuracy", "seconds", "version", "note", "behind", "behind_error",
 )  # fmt: skip
-PACKAGES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "flaml": "FLAML"}
+PACKAGES = {
+    "lightgbm": "lightgbm",
+    "xgboost": "xgboost-cpu",
+    "catboost": "catboost",
+    "flaml": "FLAML",
+}
 HELD_OUT = 0.3
 
 
@@ -112,6 +122,22 @@ def run(
     return line, each
 
 
+def measured(
+    table: str, system: str, split: int, budget: float, data: Path | None, kept: Path | None
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """What :func:`run` finds, or found before where losses are kept; failures are tried again."""
+    path = None if kept is None else kept / f"{table}_{system}_{split}_{budget:g}.npz"
+    if path is not None and path.exists():
+        with np.load(path) as found:
+            return json.loads(str(found["line"])), found["each"]
+    line, each = run(table, system, split, budget, data)
+    if path is not None and each is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in line.items()}
+        np.savez_compressed(path, line=json.dumps(plain), each=each)
+    return line, each
+
+
 def behind(lines: list[dict[str, Any]], each: dict[str, np.ndarray]) -> None:
     """Add to the lines of a table how far each system is behind the best other one, row by row."""
     for line in lines:
@@ -180,6 +206,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--data", type=Path, default=os.environ.get("GROUNDSTATE_TABLES"))
     parser.add_argument("--out", type=Path, default=Path("bench/tables/public_tables.csv"))
+    parser.add_argument("--losses", type=Path, help="folder that keeps the losses of every row")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--list", action="store_true", help="names and sizes of the tables")
     args = parser.parse_args()
@@ -206,7 +233,7 @@ def main() -> None:
                         continue
                     lines, each = [], {}
                     for system in systems:
-                        line, losses = run(table, system, split, budget, folder)
+                        line, losses = measured(table, system, split, budget, folder, args.losses)
                         lines.append(line)
                         if losses is not None:
                             each[system] = losses

@@ -27,21 +27,21 @@ def blobs(n: int, seed: int = 0) -> tuple[Any, Any]:
 def test_design_by_size() -> None:
     from groundstate.compute.random import Key
 
-    for n, kind in ((1500, "nested"), (2100, "holdout")):
+    for n, kind in ((2100, "nested"), (3100, "holdout")):
         X, y = blobs(n)
         found = choose_design(X, y, task="classification", key=Key.of(0))
         assert found.kind == kind
-    X, y = blobs(2100)
-    rare = np.where(np.arange(2100) % 100 == 0, "rare", y)  # 2 in the test part
+    X, y = blobs(3100)
+    rare = np.where(np.arange(3100) % 100 == 0, "rare", y)  # 3 in the test part
     assert choose_design(X, rare, task="classification", key=Key.of(0)).kind == "nested"
     cut = choose_design(X, y, task="classification", key=Key.of(0))
-    assert len(cut.split[1]) == pytest.approx(210, abs=2) and cut.validation is not None
-    assert len(cut.validation) == pytest.approx(420, abs=2)
+    assert len(cut.split[1]) == pytest.approx(310, abs=2) and cut.validation is not None
+    assert len(cut.validation) == pytest.approx(620, abs=2)
 
 
 @pytest.fixture(scope="module")
 def large() -> Assessment:
-    return assess("LogisticRegression", *blobs(2100), **QUICK)
+    return assess("LogisticRegression", *blobs(3100), **QUICK)
 
 
 def test_large_tables_are_judged_once_on_a_tenth(large: Assessment) -> None:

@@ -15,7 +15,7 @@ from groundstate.evaluate.metrics import metric
 from groundstate.models.tables.ensemble import TableEnsemble
 from groundstate.study.candidates import candidates_of
 from groundstate.study.question import ask
-from groundstate.study.race.blend import ENSEMBLE, greedy
+from groundstate.study.race.blend import ENSEMBLE, greedy, log_losses
 from groundstate.study.race.field import Entrant, Race, race_of
 
 N = 90
@@ -27,7 +27,7 @@ def table() -> tuple[Any, Any]:
     return X, X[:, 0] + np.sign(X[:, 1]) + 0.4 * rng.normal(size=N)
 
 
-def raced(y: Any, models: str = "Ridge,DecisionTreeRegressor") -> Race:
+def raced(y: Any, models: str = "Ridge,DecisionTreeRegressor", measure: str = "r2") -> Race:
     X, _ = table()
     named: Any = dict.fromkeys(("metric", "test", "groups", "time", "weights", "positive",
                                 "cost_fp", "cost_fn", "device", "seeds", "bootstrap"))  # fmt: skip
@@ -35,8 +35,9 @@ def raced(y: Any, models: str = "Ridge,DecisionTreeRegressor") -> Race:
                    design="nested", **named)  # fmt: skip
     sides = [(np.flatnonzero(np.arange(N) % 3 != i), np.flatnonzero(np.arange(N) % 3 == i))
              for i in range(3)]  # fmt: skip
-    race = race_of(question, np.arange(N), None, Key.of(0), metric("r2"), sides)
-    race.run({n: Entrant(m, n) for n, m in candidates_of(models, "regression").items()})
+    race = race_of(question, np.arange(N), None, Key.of(0), metric(measure), sides)
+    task = "regression" if measure == "r2" else "classification"
+    race.run({n: Entrant(m, n) for n, m in candidates_of(models, task).items()})
     return race
 
 
@@ -50,6 +51,64 @@ def test_greedy_weights_lower_the_risk_and_never_raise_it() -> None:
     flat = np.linalg.solve(G, np.ones(6))
     best = 1 / flat.sum()  # of all weights that add up to one
     assert best - 1e-12 <= a @ G @ a <= 1.1 * best
+
+
+def test_where_log_loss_chooses_it_weighs_the_members() -> None:
+    """One that is certain and now and then wrong is not worth the same by log loss as by Brier's."""
+    rng = np.random.default_rng(2)
+    right = rng.uniform(size=300) < 0.93
+    p = np.stack([np.where(right, 1.0, 0.0), rng.uniform(0.55, 0.8, 300)])  # of the true class
+    G = (1 - p) @ (1 - p).T / 300
+    by_squares, by_logs = greedy(G), greedy(G, risks=log_losses(p, np.ones(300)))
+
+    def loss(a: Any) -> float:
+        return float(-np.log(np.maximum(a @ p, 1e-15)).mean())
+
+    assert 0 < by_logs[0] < 1 and loss(by_logs) < loss(by_squares)
+    grid = [loss(np.array([a, 1 - a])) for a in np.linspace(0, 1, 201)]
+    assert loss(by_logs) < min(grid) * 1.02
+    twice = greedy(G, risks=log_losses(np.c_[p, p[:, :40]], np.ones(340)))
+    weight = np.ones(300)
+    weight[:40] = 2
+    assert np.array_equal(twice, greedy(G, risks=log_losses(p, weight)))
+
+
+@pytest.mark.parametrize("metric_name", ["log_loss", "brier"])
+def test_the_metric_of_the_race_weighs_its_members(metric_name: str) -> None:
+    _, y = table()
+    labels = np.where(y > 0, "yes", "no")
+    race = raced(labels, "LogisticRegression,KNeighborsClassifier", metric_name)
+    names = ["KNeighborsClassifier", "LogisticRegression"]
+    members = race.blend(names)
+    p = np.stack([np.asarray(race.predictions[n].probability)[np.arange(N), race.truth]
+                  for n in names])  # fmt: skip
+    risks = log_losses(p, np.ones(N)) if metric_name == "log_loss" else None
+    G = sum(race._blend._grams)  # type: ignore[union-attr]
+    expected = {n: a for n, a in zip(names, greedy(G, risks=risks)) if a}  # type: ignore[arg-type]
+    assert (members or {max(expected): 1.0}) == pytest.approx(expected)
+
+
+def test_the_best_of_many_settings_is_judged_without_the_rows_that_chose_it() -> None:
+    """Thirty settings that are all alike: the luckiest looks better than an average that is."""
+    _, y = table()
+    race = raced(y)
+    rng = np.random.default_rng(0)
+    race.losses["Ridge"] = np.full(N, 1.2)
+    race.predictions = dict.fromkeys([ENSEMBLE, *(f"Ridge #{i + 1}" for i in range(30))],
+                                     race.predictions["Ridge"]) | race.predictions  # fmt: skip
+    for i in range(30):
+        race.entrants[f"Ridge #{i + 1}"] = Entrant(None, "Ridge", {}, earns=True)
+        race.losses[f"Ridge #{i + 1}"] = 0.8 + 0.5 * rng.normal(size=N)
+    race.entrants[ENSEMBLE] = Entrant(None, ENSEMBLE, earns=True)
+    race.losses[ENSEMBLE] = 0.78 + 0.1 * rng.normal(size=N)
+    settings = [name for name in race.losses if "#" in name]
+    lucky = min(settings, key=lambda n: race.risk(n, race.judged))
+    assert race.risk(lucky, race.judged) < race.risk(ENSEMBLE, race.judged) - 0.04
+    assert race.choose(among={"Ridge", lucky}) == lucky
+    assert race.choose(among={"Ridge", ENSEMBLE, *settings}) == ENSEMBLE
+    for name in settings[:15]:  # when they differ for sure, the best of them stays
+        race.losses[name] = race.losses[name] - 0.4
+    assert race.choose(among={"Ridge", ENSEMBLE, *settings}) in settings[:15]
 
 
 def test_rows_of_a_fold_do_not_weigh_the_members_that_answer_them() -> None:

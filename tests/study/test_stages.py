@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from groundstate.study.question import ask
 from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.field import Entrant, race_of
 from groundstate.study.race.names import CANDIDATES, DONE, FIRST, TUNED
+from groundstate.study.race.stages import Stages
 from groundstate.study.tuning import Search
 
 QUICK: Any = {"seeds": 0, "bootstrap": 0, "repeats": 1, "ledger": None}
@@ -310,6 +312,57 @@ def test_what_nobody_named_is_tried_with_settings_for_tables() -> None:
     named = candidates_of(name, "regression")[name].estimator
     assert unasked.max_leaf_nodes < named.max_leaf_nodes == 31
     assert unasked.max_iter > named.max_iter == 100
+    classes = candidates_of("auto", "classification")
+    assert classes["HistGradientBoostingClassifier"].estimator.l2_regularization > 0
+    assert unasked.l2_regularization == 0
+    assert classes["RandomForestClassifier"].estimator.min_samples_leaf == 3
+    own = candidates_of("RandomForestClassifier", "classification")["RandomForestClassifier"]
+    assert own.estimator.min_samples_leaf == 1
+
+
+def test_settings_of_the_next_best_candidates_are_tried_where_there_is_time() -> None:
+    from groundstate.study.race import stages
+
+    X, y = rows(60)
+    models = "Ridge,KNeighborsRegressor,RandomForestRegressor,SVR"
+    kept: list[Stages] = []
+
+    class Kept(Stages):
+        def __iter__(self) -> Iterator[Assessment]:
+            kept.append(self)
+            return super().__iter__()
+
+    def tried(**options: Any) -> tuple[list[str], Assessment]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stages, "Stages", Kept)
+            found = assess(models, X, y, tuner=Search(3), **{**QUICK, **options})
+        return [name for name in kept[-1].race.losses if "#" in name], found
+
+    whole, found = tried()
+    assert [name.rpartition("#")[2] for name in whole] == [str(i + 1) for i in range(9)]
+    by = [name.partition(" ")[0] for name in whole]
+    assert len(set(by)) == 3 and len(set(by[:3])) == 1
+    order = sorted(set(by), key=lambda name: kept[-1].race.risk(name, kept[-1].race.judged))
+    assert by[::3] == order
+    assert found.developed.tuned is not None and len(found.developed.tuned.trials) == 3
+    less, _ = tried(without="#2,#4,#5,#6")
+    assert [name.rpartition("#")[2] for name in less] == ["1", "3", "7", "8", "9"]
+    assert set(less) <= set(whole)
+
+
+def test_only_as_many_further_settings_are_tried_as_fit() -> None:
+    from groundstate.study.race.settings import Plan, _shorten
+
+    race = SimpleNamespace(entries={"a": SimpleNamespace(fit_seconds=0.2)}, splits=[0] * 5)
+    plan = Plan("a", None, [{}] * 10, 10)
+    assert plan.numbers[0] == "#11" and plan.labels[-1] == "a #20"
+    for budget, fitting in ((40.0, 10), (15.0, 5), (5.0, 0)):
+        clock = Clock(budget)
+        _shorten(plan, race, clock, 1)  # type: ignore[arg-type]
+        assert clock.left_out == plan.numbers[fitting:]
+    some = Clock(15.0, without=["#11", "#12"])
+    _shorten(plan, race, some, 1)  # type: ignore[arg-type]
+    assert some.left_out == plan.numbers[7:]
 
 
 def test_tuning_leaves_time_to_fit_the_ensemble() -> None:

@@ -21,7 +21,7 @@ from groundstate.models.traits import traits_of
 
 Rows = NDArray[np.intp]
 SIZES = (0.7, 0.2, 0.1)
-ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
+ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 300, 30, 400
 
 
 REPEATS = 5  # of a design that judges every row
@@ -209,7 +209,7 @@ def choose_design(
 ) -> Design:
     """The design asked for, or the one that the size of the table allows.
 
-    A tenth of the rows is trusted to judge when it holds 200 rows and 30 of the rarest class;
+    A tenth of the rows is trusted to judge when it holds 300 rows and 30 of the rarest class;
     smaller tables are judged by nested cross-validation, since a single small part may be lucky.
 
     Parameters

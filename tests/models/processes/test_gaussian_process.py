@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 import groundstate
 from groundstate import GaussianProcessRegressor
 from groundstate.learn.solvers.gp import evidence as process
-from groundstate.math.kernels import RBF, Linear, Matern, Periodic, White
+from groundstate.math.kernels import RBF, Constant, Linear, Matern, Periodic, White
 
 R = np.random.default_rng(0)
 X = R.uniform(-3, 3, (60, 2))
@@ -286,3 +286,21 @@ def test_parameters_of_the_kernel_are_parameters_of_the_model() -> None:
                     groundstate.KernelRidge(0.1, kernel=RBF(9.0))):  # fmt: skip
         search = GridSearchCV(machine, grid, cv=3).fit(X, Y)
         assert search.best_estimator_.kernel == RBF(1.0) and machine.kernel == RBF(9.0)
+
+
+def test_relevance_learns_a_length_scale_for_each_column() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (80, 3))
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.05 * rng.normal(size=80)
+    start = Constant() * RBF(2.0) + White(0.1)
+    found = GaussianProcessRegressor(start, relevance=True).fit(X, y)
+    by_hand = GaussianProcessRegressor(Constant() * RBF([2.0] * 3) + White(0.1)).fit(X, y)
+    assert np.array_equal(found.kernel_.theta, by_hand.kernel_.theta)
+    shared = GaussianProcessRegressor(start).fit(X, y)
+    assert found.log_marginal_likelihood_value_ > shared.log_marginal_likelihood_value_ + 2
+    scales = found.kernel_.k1.k2.length_scale
+    assert scales[2] > 5 * max(scales[:2])  # the column that does not matter
+    assert found.kernel == start
+    one = GaussianProcessRegressor(start, relevance=True).fit(X[:, :1], y)
+    plain = GaussianProcessRegressor(start).fit(X[:, :1], y)
+    assert np.array_equal(one.predict(X[:, :1]), plain.predict(X[:, :1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Self
 
-from groundstate.math.kernels import Kernel
+from groundstate.math.kernels import RBF, Kernel, Matern, RationalQuadratic
 from groundstate.models.base import EnergyEstimator
 
 
@@ -69,3 +69,22 @@ def changed(kernel: Kernel, name: str, value: Any) -> Kernel:
             f"{', '.join(sorted(parameters(kernel))) or 'none'}"
         )
     return replace(kernel, **{head: changed(inner, rest, value) if rest else value})  # type: ignore[arg-type]
+
+
+def by_column(kernel: Kernel, d: int) -> Kernel:
+    """The kernel with a length scale of its own for each of d columns, where it has one to learn.
+
+    >>> from groundstate.math.kernels import RBF, White
+    >>> by_column(RBF(2.0) + White(0.1), 3)
+    RBF(length_scale=[2, 2, 2]) + White(noise_level=0.1)
+    >>> by_column(RBF(2.0, "fixed"), 3)
+    RBF(length_scale=2)
+    """
+    if isinstance(kernel, RBF | Matern | RationalQuadratic):
+        free = kernel.length_scale_bounds != "fixed" and not isinstance(kernel.length_scale, tuple)
+        return replace(kernel, length_scale=(kernel.length_scale,) * d) if free else kernel
+    for field in fields(kernel):
+        part = getattr(kernel, field.name)
+        if isinstance(part, Kernel):
+            kernel = changed(kernel, field.name, by_column(part, d))
+    return kernel

@@ -32,7 +32,7 @@ from groundstate.math.linalg.gaussian_process import draws
 from groundstate.models import settings
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.kernels.nested import NestedKernel
+from groundstate.models.kernels.nested import NestedKernel, by_column
 from groundstate.models.learned import Learned
 from groundstate.models.leverage import process_leverage
 from groundstate.models.processes.foreign import own_kernel
@@ -85,6 +85,9 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         Accepted for scikit-learn's sake; the rows are always kept as a copy.
     n_targets : int, default=None
         Outputs of the prior, before fit.
+    relevance : bool, default=False
+        Learn a length scale for each column, from that of the kernel: columns that do not matter get
+        long ones (automatic relevance determination).
     method : {"exact", "cg", "inducing"}, default="exact"
         "exact" factors K. "cg" never stores it: solutions by conjugate gradients, the evidence by
         random probes. "inducing" knows the function through its values at a few rows, in time
@@ -122,9 +125,10 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     traits = Traits(
         scaled_target=True,
         leverage=process_leverage,
-        cost=Cost(0.7, rows=2.5, columns=0.2, start=0.05),
-        preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3)},
+        cost=Cost(3.3, rows=2.0, start=0.08),
+        preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3), "relevance": True},
         space={
+            "relevance": settings.Choice(True, False),
             "alpha": settings.Real(1e-8, 1.0, log=True),
             "normalize_y": settings.Choice(True, False),
         },
@@ -138,6 +142,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         "normalize_y": ["boolean"],
         "copy_X_train": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "relevance": ["boolean"],
         "method": [StrOptions({"exact", "cg", "inducing"})],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -153,6 +158,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         normalize_y: bool = False,
         copy_X_train: bool = True,
         n_targets: int | None = None,
+        relevance: bool = False,
         method: str = "exact",
         n_inducing: int = 512,
         batch_size: int | None = None,
@@ -199,6 +205,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
 
     def _distribution(self, X: Tensor, m: int, noise: float) -> ProcessDistribution:
         kernel, d = self._prior_kernel(), X.shape[1]
+        kernel = by_column(kernel, d) if self.relevance and d > 1 else kernel
         if self.method == "inducing":
             return InducingProcessEnergy(d, m, kernel, noise=noise).double()
         if self.method == "cg":

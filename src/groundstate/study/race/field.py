@@ -222,7 +222,9 @@ class Race:
         """The configuration to take, from the judged rows alone that are given.
 
         The best candidate as it comes, unless the best of the others (tuned settings, an average)
-        gains more over it than one standard error of that gain.
+        gains more over it than one standard error of that gain. The best of many settings looks better
+        than it is, and an average, whose weights its rows had no part in, does not: it is compared with
+        what settings lose that are chosen in the same way.
         """
         rows = self.judged if rows is None else rows
         names = [n for n in self.losses if among is None or n in among]
@@ -232,8 +234,24 @@ class Race:
         if not others:
             return best
         rival = min(others, key=lambda n: self.risk(n, rows))
+        if ENSEMBLE in others and self._best_apart(others, rows) > self.risk(ENSEMBLE, rows):
+            rival = ENSEMBLE
         gain, error = self.gain(rival, best, rows)
         return rival if gain > error else best
+
+    def _best_apart(self, names: Sequence[str], rows: Rows) -> float:
+        """Mean loss where rows of a part are answered by the setting that is best on the other parts."""
+        known = np.zeros(len(self.rows), bool)
+        known[rows] = True
+        inside = [part for part in self.parts if known[part].all()]
+        single = [name for name in names if name != ENSEMBLE]
+        if not self.by_rows or not single or len(inside) < 2:
+            return -np.inf
+        lost = [[self.losses[n][p] @ self.weight[p] for p in inside] for n in single]
+        sums = np.array(lost)  # (C, K)
+        best = (sums.sum(1, keepdims=True) - sums).argmin(0)
+        total = sum(self.weight[p].sum() for p in inside)
+        return float(sums[best, np.arange(len(inside))].sum() / total)
 
     def answers(self, eligible: set[str]) -> tuple[Prediction, Counter[str]]:
         """Answers of the rule for every judged row, and how often it chose what.

@@ -41,16 +41,16 @@ from groundstate.study.race.held_rows import on_folds, on_test_rows
 from groundstate.study.race.judged import Judged, assessed
 from groundstate.study.race.laps import all_laps, lap_seconds
 from groundstate.study.race.plan import PART, Pace, nominal_parts
-from groundstate.study.race.settings import try_settings
+from groundstate.study.race.settings import NO_TIME, planned, tune
 from groundstate.study.race.simple import enter_constant, enter_simple, twins_of
 from groundstate.study.selection import Developed, Tuned
-from groundstate.study.tuning import Search, tuned_by
+from groundstate.study.tuning import Search
 
 _ONE, _CANDIDATE = 0.5, 0.4  # of the time left, for a part, a candidate
+_KEPT = 0.3  # of the time left, for a candidate's fit to all rows: the ensemble has others too
 _INTERIM = 0.15  # of the time left, for an answer while the choice is open
 _FIRST_SECONDS = 10.0  # the least of the first candidate
 _ANSWER = 5.0  # seconds that an answer takes before one was timed: a fit, intervals, the report
-NO_TIME = "there was no time for it"
 _FOR_TIME = names.FOR_TIME
 
 
@@ -163,21 +163,21 @@ class Stages:
             self.untuned = "not asked for (--quick)"
             self.skipped.append("refits, curves and the diagnosis: not asked for (--quick)")
             return
-        self._propose()
+        real = self.eligible - {DUMMY, ENSEMBLE}
+        self.plans = planned(self.race, self.candidates, real, self.search, self.key)
         answer = sum(self.clock.took.values())
         news = set(later or rest) - set(self.late)  # who came after the last answer
-        told = self.heard and isinstance(self.trials, list) and news
+        told = self.heard and isinstance(self.plans, list) and news
         if told and self.clock.allows(answer, _INTERIM):
             yield self._interim(names.CANDIDATES)
         self._tune()
         self._blend()
 
-    def _expected(self, name: str) -> float:
-        """Seconds in which a candidate is compared."""
+    def _expected(self, name: str, *, kept: bool = False) -> float:
+        """Seconds in which a candidate is compared, and fitted to all rows where it is kept."""
+        fits = len(self.race.splits) + (REFIT if kept else 0.0)
         prepared = self.race.entries[DUMMY].fit_seconds
-        return len(self.race.splits) * (
-            prepared + self.pace.of(self.size.of(self.candidates[name]))
-        )
+        return fits * (prepared + self.pace.of(self.size.of(self.candidates[name])))
 
     def _enter(self, name: str, *, first: bool = False) -> None:
         """Compare a candidate, unless it would take more than its share of the time.
@@ -189,7 +189,7 @@ class Stages:
         folds = len(self.race.splits)
         least = _FIRST_SECONDS if first else 0.0
         try:
-            if not first and not self.clock.allows(self._expected(name), _CANDIDATE):
+            if not first and not self.clock.allows(self._expected(name, kept=True), _CANDIDATE):
                 raise OutOfTime
             share = 1.0 if first else _ONE
             with self.clock.limit(share, least), self.watch(f"comparing {name}", name):
@@ -202,7 +202,7 @@ class Stages:
         self.pace.saw(nominal, seconds - prepared)
         if name not in self.race.losses:
             return
-        if first or self.clock.allows(REFIT * seconds):
+        if first or self.clock.allows(REFIT * seconds, _KEPT):
             self.eligible.add(name)
         else:  # there is no time to fit it to all rows
             self.race.drop(name)
@@ -224,48 +224,16 @@ class Stages:
                 self.race, self.eligible, self.clock, self.watch, self.late, self.skipped
             )
 
-    def _propose(self) -> None:
-        """Settings to try of the best candidate, or why there are none."""
-        self.trials: list[dict[str, Any]] | str = "not asked for"
-        real = self.eligible - {DUMMY, ENSEMBLE}
-        if not real:
-            self.trials = "the dummy has nothing to tune"
-        elif self.search is not None:
-            name = self.to_tune = self.race.choose(among=real)
-            recipe = self.candidates[name]
-            self.trials = self.search.proposals(recipe, self.key.fold("tune", name))
-
     def _tune(self) -> None:
-        """Settings of the best candidate as further configurations of the race."""
-        if isinstance(self.trials, str):
+        """Settings of the best candidates as further configurations of the race."""
+        if isinstance(self.plans, str):
             self.watch.expect(names.TUNING, 0.0)
-            self.untuned = self.trials
+            self.untuned = self.plans
             return
-        name, race = self.to_tune, self.race
-        recipe = self.candidates[name]
-        cost = self.size.of(recipe) * len(race.splits)
-        workers = self._workers(cost)
-        tried = try_settings(race, recipe, name, self.trials, self.clock, self.watch, workers)
-        wanted = sum(f"#{i + 1}" not in self.clock.without for i in range(len(self.trials)))
-        if len(tried) < wanted:
-            self.late.append("tuning")
-            words = f"{len(tried)} of {wanted} settings tried" if tried else "no setting tried"
-            self.skipped.append(f"tuning: {words} ({_FOR_TIME})")
-        known = [f"{name} #{i + 1}" for i in range(len(self.trials))]
-        known = [label for label in known if label in race.losses]
-        self.eligible |= set(known)
-        if not known:
-            self.untuned = NO_TIME if len(tried) < wanted else "no setting could be fitted"
-            return
-        best = min(known, key=lambda label: race.risk(label, race.judged))
-        with self.watch("what the settings explain"):
-            self.tuned = replace(tuned_by(recipe, tried, race.entrants[best].params), name=name)
-        gain, error = race.gain(best, name, race.judged)
-        if race.choose(among=self.eligible - {ENSEMBLE}) != best:
-            self.untuned = (
-                "the best setting tried gains no more over the usual ones than one standard error "
-                f"of that gain ({gain:.3g}, error {error:.3g}), so the usual ones stay"
-            )
+        self.tuned, self.untuned = tune(
+            self.plans, self.race, self.eligible, self.clock, self.watch, self.late, self.skipped,
+            lambda recipe: self._workers(self.size.of(recipe) * len(self.race.splits)),
+        )  # fmt: skip
 
     # --- judging -----------------------------------------------------------------------------
 

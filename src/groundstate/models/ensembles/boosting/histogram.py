@@ -27,6 +27,8 @@ from groundstate.models.tables.categories import Categories
 from groundstate.models.traits import Cost, Traits
 from groundstate.models.trees.inputs import category_sizes
 
+SMALL_TREES = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8, "min_samples_leaf": 10}
+
 
 class HistogramBooster(EnergyEstimator):
     """Parameters to solver settings, and predictions after every step.
@@ -104,16 +106,10 @@ class HistogramBooster(EnergyEstimator):
         summed=True,
         steps="max_iter",
         counts_all_steps=True,
-        # small trees, many small steps
-        preset={
-            "learning_rate": 0.05,
-            "max_iter": 300,
-            "max_leaf_nodes": 8,
-            "min_samples_leaf": 10,
-        },
+        preset=SMALL_TREES,
         space={
             "learning_rate": settings.Real(0.02, 0.2, log=True),
-            "max_iter": settings.Whole(100, 1000, log=True),
+            "max_iter": settings.Whole(50, 1000, log=True),
             "max_leaf_nodes": settings.Whole(3, 64, log=True),
             "min_samples_leaf": settings.Whole(2, 60, log=True),
             "l2_regularization": settings.Real(1e-3, 1e2, log=True),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.ensembles.forests.model import Forest
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.registry import models
 
@@ -45,6 +46,9 @@ class ExtraTreesClassifier(Forest, EnergyClassifier):
     >>> ExtraTreesClassifier(20, random_state=0).fit(X, y).score(X, y) > 0.98
     True
     """
+
+    # leaves of single rows are certain, and log loss and Brier's score mind that
+    traits = Traits(preset={"min_samples_leaf": 2})
 
     _splitter: ClassVar[str] = "random"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.ensembles.forests.model import Forest
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.registry import models
 
@@ -47,6 +48,9 @@ class RandomForestClassifier(Forest, EnergyClassifier):
     """
 
     _splitter: ClassVar[str] = "best"
+    # leaves of single rows are certain, and log loss and Brier's score mind that
+    traits = Traits(preset={"min_samples_leaf": 3})
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [CLASS_CRITERIA],
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
