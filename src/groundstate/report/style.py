@@ -135,6 +135,8 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   figure { padding: .7rem .6rem; }
   table:not(.stacked) { font-size: .82rem; }
   table:not(.stacked) th, table:not(.stacked) td { padding-right: .5rem; overflow-wrap: anywhere; }
+  table:not(.stacked) td.n { white-space: normal; }
+  table:not(.stacked) td:first-child { min-width: 6.5em; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   table.stacked thead { display: none; }
   table.stacked, table.stacked tbody { display: block; }

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate.report.cells import Keyed, at, between, table_of, words_of
+from groundstate.report.cells import Keyed, Range, at, table_of, words_of
 from groundstate.report.style import ACCENT, INK, LINE, MUTED
 from groundstate.report.svg import Picture, inline_svg
-from groundstate.study.numbers import label, show_cell
+from groundstate.study.numbers import label, show_beside, show_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,12 +38,16 @@ def importance(facts: dict[str, Any]) -> str:
     found = (facts.get("explained") or {}).get("importance")
     if not found or not found["columns"]:
         return ""
+    shown = found["columns"][:_BARS]
+    largest = max(abs(entry["value"]) for entry in shown)
     rows = []
-    for i, entry in enumerate(found["columns"][:_BARS]):
+    for i, entry in enumerate(shown):
         key = f"explained.importance.columns.{i}"
-        rows.append(
-            (", ".join(entry["columns"]), at(facts, f"{key}.value"), between(facts, key, ""))
+        value, low, high = (
+            Keyed(f"{key}.{part}", show_beside(entry[part], largest))
+            for part in ("value", "lo", "hi")
         )
+        rows.append((", ".join(entry["columns"]), value, Range((low, " to ", high))))
     name = label(found["loss"])
     what = "fall of the score" if found["loss"] == "accuracy" else "rise of the loss"
     header = ("columns", f"{what} ({name})", f"{facts['explained']['level']:.0%} interval")

@@ -122,6 +122,19 @@ def show_cell(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
+def show_beside(value: float, largest: float) -> str:
+    """A value for reading in a column of others, with no digit that the largest one has not.
+
+    >>> show_beside(-6e-06, 0.05), show_beside(0.0007, 0.05), show_beside(21.84, 3611.0)
+    ('0.0000', '0.0007', '22')
+    """
+    if not largest > 0 or not (1e-6 < largest < 1e9):
+        return show(value)
+    digits = max(0, 2 - math.floor(math.log10(largest)))
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
+
+
 def show_range(low: float | None, high: float | None, metric: str = "") -> str:
     """An interval for reading.
 
