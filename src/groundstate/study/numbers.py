@@ -105,8 +105,8 @@ def _digits(value: float, metric: str) -> str:
         return f"{value:.1%}"
     if value == 0 or 0.001 <= abs(value) < 10 or (metric == "r2" and abs(value) < 10):
         return f"{value:.3f}"  # of an R² further digits say nothing
-    if abs(value) < 0.001:
-        return f"{value:.1g}"
+    if abs(value) < 0.001:  # of a score whose scale is known, powers of ten say nothing
+        return f"{value:.4f}" if metric in ("brier", "log_loss", "r2") else f"{value:.1g}"
     if abs(value) >= 1e9:
         return f"{value:.3e}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"

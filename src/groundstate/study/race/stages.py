@@ -28,6 +28,7 @@ from groundstate.study.design import (
     usual_repeats,
     usual_workers,
 )
+from groundstate.study.numbers import show_beside
 from groundstate.study.progress import Watch
 from groundstate.study.question import Question, Settings
 from groundstate.study.race import names
@@ -261,10 +262,11 @@ class Stages:
         with self.watch("what the settings explain"):
             self.tuned = replace(tuned_by(recipe, tried, race.entrants[best].params), name=name)
         gain, error = race.gain(best, name, race.judged)
+        both = [show_beside(v, max(abs(gain), error, 1e-3)) for v in (gain, error)]
         if race.choose(among=self.eligible - {ENSEMBLE}) != best:
             self.untuned = (
                 "the best setting tried gains no more over the usual ones than one standard error "
-                f"of that gain ({gain:.3g}, error {error:.3g}), so the usual ones stay"
+                f"of that gain ({both[0]}, error {both[1]}), so the usual ones stay"
             )
 
     # --- judging -----------------------------------------------------------------------------
