@@ -26,7 +26,9 @@ value = 0.0
 order = 1
 """
 
-WAVE = 'equation = "u.t - u.x"\n[domain]\nt = [0, 1]\nx = [0, 1]\n[[conditions]]\nkind = "initial"\n'
+WAVE = (
+    'equation = "u.t - u.x"\n[domain]\nt = [0, 1]\nx = [0, 1]\n[[conditions]]\nkind = "initial"\n'
+)
 
 
 def run(*arguments: str) -> tuple[int, str]:

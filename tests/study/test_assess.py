@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from groundstate import study
 from groundstate.data import load
 from groundstate.errors import DataError
 from groundstate.study import report_facts
@@ -349,3 +350,16 @@ def test_slow_candidates_are_repeated_less_by_a_rule_without_a_clock() -> None:
     quick = candidates_of("LogisticRegression", "classification")
     assert usual_repeats(quick, Size(150), 5, 10) == 5
     assert usual_repeats(candidates_of("auto", "classification"), Size(3000), 5, 10) < 5
+
+
+def test_a_constant_that_not_every_fold_chose_is_beside_itself_and_may_be_as_good() -> None:
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(60, 2))
+    rows = {"a": X[:, 0], "b": X[:, 1], "y": 0.25 * X[:, 0] + rng.normal(size=60)}
+    found = study(rows, "y", model="Ridge", quick=True, ledger=None).found
+    assert found.chosen == "dummy" and len(found.chosen_in_folds) == 2
+    recipe, constant = found.scores["r2"], found.baselines["dummy"]["r2"]
+    assert recipe.estimate < -0.1 < constant.estimate < 0.02
+    assert recipe.low < 0 < recipe.high  # what the constant explains on rows to come
+    assert "folds" in recipe.method and "folds" not in constant.method
+    assert found.skill.estimate < 0

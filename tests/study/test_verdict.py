@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
+from groundstate.cli import fit
+from groundstate.report import how_sure
 from groundstate.study.facts import variation_facts
 from groundstate.study.verdict import _compared, _how_good
 
@@ -22,6 +26,46 @@ def test_variation_explained(value: float, words: str) -> None:
     }
     said = _how_good(told)
     assert words in said and len(said) < 160
+
+
+@pytest.mark.parametrize(
+    ("log_loss", "hi", "brier", "alone"),
+    [
+        (0.2, 0.3, 0.05, True),
+        (0.2, 0.5, 0.05, True),
+        (0.2, 0.5, 0.08, False),
+        (0.5, 0.9, 0.05, False),
+    ],
+)
+def test_probabilities_alone_may_be_better_and_everything_says_the_same(
+    log_loss: float, hi: float, brier: float, alone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: dict[str, Any] = {
+        "task": "classification", "chosen": "GaussianNB",
+        "design": {"metric": "accuracy", "level": 0.95},
+        "comparison": {"metric": "accuracy", "chosen_by": "brier", "tied": []},
+        "baselines": {
+            "dummy": {"accuracy": {"value": 0.9}, "log_loss": {"value": 0.4}, "brier": {"value": 0.09}},
+            "better_than_dummy": False,
+        },
+        "scores": {
+            "accuracy": {"value": 0.9}, "log_loss": {"value": log_loss, "hi": hi},
+            "brier": {"value": brier, "hi": brier + 0.02},
+        },
+        "diagnosis": {
+            "metric": "zero_one", "sentence": "", "verdict": "good", "remedies": [],
+            **{side: {"estimate": 0.1, "low": 0.0, "high": 0.2} for side in ("train", "test", "gap")},
+        },
+    }  # fmt: skip
+    assert ("it found nothing" in how_sure.diagnosis(said)) != alone
+    assert ("probabilities are better" in _compared(said)) == alone
+    assert ("do not rely on it" in _compared(said)) != alone
+    study: Any = SimpleNamespace(found=SimpleNamespace(leaks=()), better_than_dummy=False)
+    with pytest.raises(typer.Exit) as left:
+        fit._leave(study, False, said)
+    note = capsys.readouterr().err
+    assert left.value.exit_code == 3 and ("labels were not shown" in note) == alone
+    assert ("no model was shown" in note) != alone
 
 
 def test_advice_is_about_the_largest_source() -> None:

@@ -52,6 +52,24 @@ def test_importance_profiles_and_background(found: Any) -> None:
     assert again.explained == told.explained and again.columns == told.columns
 
 
+def test_no_curve_is_drawn_of_rows_that_do_not_exist() -> None:
+    rng = np.random.default_rng(1)
+    begun = np.datetime64("2020-01-01") + rng.integers(0, 900, 160).astype("timedelta64[D]")
+    lasted = rng.integers(1, 6, 160)
+    frame = pl.DataFrame({
+        "begun": begun, "ended": begun + lasted.astype("timedelta64[D]"),
+        "size": rng.normal(size=160), "y": 8.0 * lasted + rng.normal(size=160),
+    })  # fmt: skip
+    made = assess("Ridge", frame, target="y", folds=3, repeats=1, seeds=0, bootstrap=0, ledger=None)
+    facts = report_facts(with_why(made))
+    explained = facts["explained"]
+    assert explained["importance"]["columns"][0]["columns"] == ["begun", "ended"]
+    assert [curve["column"] for curve in explained["dependence"]] == ["size"]
+    assert set(explained["impossible"]) == {"begun", "ended"}
+    captions = {drawn.name: drawn.caption for drawn in page.draw(facts)}
+    assert "set alone make rows that do not exist" in captions["dependence"]
+
+
 def test_the_page_shows_them(found: Any) -> None:
     made = found
     facts = report_facts(with_why(made))

@@ -19,6 +19,7 @@ from groundstate.study.assess import Assessment
 from groundstate.study.listed import left_out, together
 from groundstate.study.numbers import show, show_range
 from groundstate.study.race.names import CANDIDATES, DONE, FIRST, TUNED
+from groundstate.study.verdict import probabilities_alone
 
 NOT_BETTER, LEAK = 3, 4
 _ANSWERS = (FIRST, CANDIDATES, TUNED)
@@ -58,7 +59,7 @@ def fit(
     where = str(Path(out) / "report.html")
     screen.data({**kept.facts, "out": str(Path(out))})
     screen.show(*summary(kept.facts), f"\nreport: {where}")
-    _leave(found, strict)
+    _leave(found, strict, kept.facts)
 
 
 class _Kept:
@@ -121,14 +122,17 @@ class _Kept:
         )
 
 
-def _leave(found: Study | RowStudy, strict: bool) -> None:
+def _leave(found: Study | RowStudy, strict: bool, facts: dict[str, Any]) -> None:
     """Leave with the code of what was found: a leak, or nothing better than a dummy."""
     leaks = getattr(found.found, "leaks", ())
     if strict and leaks:
         sys.stderr.write(f"leak: {leaks[0].sentence}\n")
         raise typer.Exit(LEAK)
     if not found.better_than_dummy:
-        sys.stderr.write("note: no model was shown to be better than a constant answer\n")
+        words = "no model was shown to be better than a constant answer"
+        if "comparison" in facts and probabilities_alone(facts):
+            words = "labels were not shown to be better than a constant answer, probabilities were"
+        sys.stderr.write(f"note: {words}\n")
         raise typer.Exit(NOT_BETTER)
 
 

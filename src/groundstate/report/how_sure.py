@@ -7,6 +7,7 @@ from typing import Any
 
 from groundstate.report.cells import Keyed, at, between, html_of, table_of, words_of
 from groundstate.study.numbers import label, show
+from groundstate.study.verdict import probabilities_alone
 
 _SHARES = ("zero_one", "share of wrong answers")
 
@@ -78,6 +79,11 @@ def rare(facts: dict[str, Any]) -> str:
         "it costs least, what that finds, and the mean cost of a row beside never and always "
         "calling it. Give your own prices with --cost-fp and --cost-fn."
     )
+    repeats = facts["design"].get("repeats") or 1
+    if repeats > 1:
+        words += (
+            f" These rows are those of the first repeat; the shares above are means over {repeats}."
+        )
     return text + table_of(head, rows, (1, 2, 3, 4, 5, 6)) + words_of(words)
 
 
@@ -184,8 +190,11 @@ def diagnosis(facts: dict[str, Any]) -> str:
     if found["test"]["estimate"] == 0:
         sentence = "It makes no mistake on new rows."
     if found["verdict"] == "good" and not facts["baselines"]["better_than_dummy"]:
-        sentence = (
-            "It errs as much on its own rows as on new ones: it found nothing in the columns."
+        sentence = "It errs as much on its own rows as on new ones: "
+        sentence += (
+            "the labels gain nothing from the columns, the probabilities do."
+            if probabilities_alone(facts)
+            else "it found nothing in the columns."
         )
     text = f"<p>{escape(sentence)}</p>{table}{words}"
     lines: dict[Any, list[str]] = {True: [], None: [], False: []}

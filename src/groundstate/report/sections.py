@@ -15,7 +15,7 @@ from groundstate.report import about, how_sure, unlabelled, why
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import is_share, label, show, title
-from groundstate.study.verdict import credited
+from groundstate.study.verdict import credited, probabilities_alone
 
 _BASELINES = {
     DUMMY: "always the same answer",
@@ -198,6 +198,10 @@ def _baselines(facts: dict[str, Any]) -> str:
     good = f"{named}the model is better than a constant answer"
     if not facts["baselines"]["better_than_dummy"]:
         good = f"{named}the model is not shown to be better than a constant answer"
+        if probabilities_alone(facts):
+            good = "the probabilities are better than a constant answer, of the labels this is not shown"
+        elif facts["baselines"]["skill"]["lo"] > 0:
+            good += " by the paired test, which decides"
     elif facts["baselines"].get("worse_probabilities"):
         good = "the labels are better than a constant answer, the probabilities (log loss) are not"
     return f"{table}\n<p>{skill}: {good}.</p>"

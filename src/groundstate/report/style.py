@@ -122,7 +122,8 @@ svg text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, sans-serif
 .tag { font-size: .78rem; font-weight: 600; text-transform: uppercase; letter-spacing: .04em; }
 code, pre { font: .88em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 code { overflow-wrap: anywhere; }
-pre { background: var(--soft); padding: .8rem 1rem; border-radius: 8px; overflow-x: auto; }
+pre { background: var(--soft); padding: .8rem 1rem; border-radius: 8px; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
 details > summary { cursor: pointer; color: var(--accent); font-size: .92rem; margin: .6rem 0; }
 dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted); max-width: 48rem; }
 @media (max-width: 40rem) {
@@ -135,7 +136,8 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   figure { padding: .7rem .6rem; }
   table:not(.stacked) { font-size: .82rem; }
   table:not(.stacked) th, table:not(.stacked) td { padding-right: .5rem; overflow-wrap: anywhere; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  table:not(.stacked) td.n { white-space: normal; }
+  table:not(.stacked) td:first-child { min-width: 6.5em; }
   table.stacked thead { display: none; }
   table.stacked, table.stacked tbody { display: block; }
   table.stacked tr { display: block; padding: .55rem 0; border-bottom: 1px solid var(--line); }
@@ -162,7 +164,6 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   figure:only-child:not(.wide) h4 { grid-area: 1 / 2; } figcaption { font-size: 8.5pt; }
   .scroll { overflow: visible; } table { font-size: 8.5pt; }
   th, td { overflow-wrap: break-word; padding: .25rem .6rem .25rem 0; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .cards { grid-template-columns: repeat(3, 1fr); } .card { grid-column: span 1; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """

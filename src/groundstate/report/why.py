@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate.report.cells import Keyed, at, between, table_of, words_of
+from groundstate.data.messages import listing
+from groundstate.report.cells import Keyed, Range, at, table_of, words_of
 from groundstate.report.style import ACCENT, INK, LINE, MUTED
 from groundstate.report.svg import Picture, inline_svg
-from groundstate.study.numbers import label, show_cell
+from groundstate.study.numbers import label, show_beside, show_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def draw(facts: dict[str, Any]) -> list[Picture]:
     if found.get("importance", {}).get("columns"):
         drawn.append(_importance(found))
     if found.get("dependence"):
-        drawn.append(_dependence(found["dependence"], facts))
+        drawn.append(_dependence(found["dependence"], facts, found.get("impossible", [])))
     profiles = (facts.get("columns") or {}).get("profiles") or []
     shown = [p for p in profiles if p["counts"] or p["levels"]][:_SMALL]
     return [*drawn, _profiles(shown)] if shown else drawn
@@ -38,12 +39,16 @@ def importance(facts: dict[str, Any]) -> str:
     found = (facts.get("explained") or {}).get("importance")
     if not found or not found["columns"]:
         return ""
+    shown = found["columns"][:_BARS]
+    largest = max(abs(entry["value"]) for entry in shown)
     rows = []
-    for i, entry in enumerate(found["columns"][:_BARS]):
+    for i, entry in enumerate(shown):
         key = f"explained.importance.columns.{i}"
-        rows.append(
-            (", ".join(entry["columns"]), at(facts, f"{key}.value"), between(facts, key, ""))
+        value, low, high = (
+            Keyed(f"{key}.{part}", show_beside(entry[part], largest))
+            for part in ("value", "lo", "hi")
         )
+        rows.append((", ".join(entry["columns"]), value, Range((low, " to ", high))))
     name = label(found["loss"])
     what = "fall of the score" if found["loss"] == "accuracy" else "rise of the loss"
     header = ("columns", f"{what} ({name})", f"{facts['explained']['level']:.0%} interval")
@@ -122,7 +127,9 @@ def _importance(found: dict[str, Any]) -> Picture:
     return Picture("importance", "What the model looks at", caption, drawn, data)
 
 
-def _dependence(curves: list[dict[str, Any]], facts: dict[str, Any]) -> Picture:
+def _dependence(
+    curves: list[dict[str, Any]], facts: dict[str, Any], impossible: list[str]
+) -> Picture:
     width = 2 if len(curves) > 1 else 1
     height = -(-len(curves) // width)
     k = len(curves[0]["outputs"]) - 1 if len(curves[0]["outputs"]) == 2 else 0
@@ -145,6 +152,10 @@ def _dependence(curves: list[dict[str, Any]], facts: dict[str, Any]) -> Picture:
         f"Partial dependence: the mean {what} of held-out rows when one column is set to a value and "
         "the others stay" + ("." if many else "; thin lines are single rows.")
     )
+    if impossible:
+        caption += (
+            f" Not drawn: {listing(impossible)}, which set alone make rows that do not exist."
+        )
     data = {c["column"]: {"grid": c["grid"], "average": c["average"]} for c in curves}
     above = 0.22 * -(-len(curves[0]["outputs"]) // 4) if many else 0.0
     drawn = inline_svg("dependence", (5.0, 2.1 * height + 0.3 + above), paint)

@@ -105,8 +105,8 @@ def _digits(value: float, metric: str) -> str:
         return f"{value:.1%}"
     if value == 0 or 0.001 <= abs(value) < 10 or (metric == "r2" and abs(value) < 10):
         return f"{value:.3f}"  # of an R² further digits say nothing
-    if abs(value) < 0.001:
-        return f"{value:.1g}"
+    if abs(value) < 0.001:  # of a score whose scale is known, powers of ten say nothing
+        return f"{value:.4f}" if metric in ("brier", "log_loss", "r2") else f"{value:.1g}"
     if abs(value) >= 1e9:
         return f"{value:.3e}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
@@ -120,6 +120,19 @@ def show_cell(value: float) -> str:
     """
     text = show(value)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def show_beside(value: float, largest: float) -> str:
+    """A value for reading in a column of others, with no digit that the largest one has not.
+
+    >>> show_beside(-6e-06, 0.05), show_beside(0.0007, 0.05), show_beside(21.84, 3611.0)
+    ('0.0000', '0.0007', '22')
+    """
+    if not largest > 0 or not (1e-6 < largest < 1e9):
+        return show(value)
+    digits = max(0, 2 - math.floor(math.log10(largest)))
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
 
 
 def show_range(low: float | None, high: float | None, metric: str = "") -> str:

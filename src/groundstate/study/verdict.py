@@ -15,6 +15,7 @@ _CONSTANT = {
     "segmentation": "the commonest label for every pixel",
     "detection": "that there is nothing",
 }
+_PROPER = ("log_loss", "brier")  # in this order
 _SIMPLE = {
     "stump": "one question about one column (stump)",
     "linear": "a linear model of all columns (linear)",
@@ -109,17 +110,14 @@ def _compared(facts: dict[str, Any]) -> str:
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
     if not facts["baselines"]["better_than_dummy"]:
-        sure = facts["scores"].get("log_loss"), base.get("log_loss")
-        if (
-            "log_loss" not in (metric, by)
-            and sure[0]
-            and sure[1]
-            and sure[0]["hi"] < sure[1]["value"]
-        ):
+        proper = probabilities_alone(facts)
+        if proper:
+            sure = facts["scores"][proper]["value"], base[proper]["value"]
+            named = "log loss" if proper == "log_loss" else label(proper)
             return (
                 f"Its labels cannot be told apart from always answering {guess} ({amount}); its "
-                f"probabilities are better than the shares of the classes (log loss "
-                f"{show(sure[0]['value'])} against {show(sure[1]['value'])})."
+                f"probabilities are better than the shares of the classes ({named} "
+                f"{show(sure[0])} against {show(sure[1])})."
             )
         return (
             f"It cannot be told apart from always answering {guess} "
@@ -146,6 +144,24 @@ def _compared(facts: dict[str, Any]) -> str:
         return f"{against}; {_and(equal)} {verb} as well as far as these rows can tell."
     rivals = len(_compared_models(facts)) > 1
     return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
+
+
+def probabilities_alone(facts: dict[str, Any]) -> str:
+    """The proper score that shows probabilities to be better than a constant answer, labels not.
+
+    Empty where the labels are better as well, where neither is, or where another score contradicts.
+    """
+    base = facts["baselines"].get(DUMMY, {})
+    if facts["baselines"]["better_than_dummy"] or facts["chosen"] == DUMMY:
+        return ""
+    shown = (facts["design"]["metric"], facts["comparison"].get("metric"))
+    known = [name for name in _PROPER if name in facts["scores"] and name in base]
+    if any(
+        name in shown or facts["scores"][name]["value"] >= base[name]["value"] for name in known
+    ):
+        return ""
+    sure = [name for name in known if facts["scores"][name]["hi"] < base[name]["value"]]
+    return sure[0] if sure else ""
 
 
 def _alone(facts: dict[str, Any]) -> bool:

@@ -66,7 +66,9 @@ def _with_why(found: Assessment, key: Key) -> Assessment:
     if found.chosen != DUMMY and isinstance(found.model, TablePredictor):
         d = len(table.features.columns)
         if d > _COLUMNS:
-            skipped.append(f"importance of columns: {d:,} are more than {_COLUMNS}")
+            skipped.append(
+                f"the importance of columns: {d:,} are more than the {_COLUMNS} that are tried"
+            )
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fits to parts; the study reported them
@@ -101,16 +103,33 @@ def _explained(found: Assessment, key: Key) -> dict[str, Any]:
         name for group in whole.groups for name in group if len(features.frame[name].drop_nulls())
     ]
     plottable = [n for n in names if features.schema[n].kind in ("numeric", "category", "date")]
-    curves = [
-        partial_dependence(model, take(table, some), name, grid_resolution=_GRID, individual=True)
-        for name in plottable[:_CURVES]
-    ]
+    curves, impossible = [], []
+    for name in plottable[: 2 * _CURVES]:
+        curve = partial_dependence(
+            model, take(table, some), name, grid_resolution=_GRID, individual=True
+        )
+        if curve.units == "value" and _far_from(y, curve.average):
+            impossible.append(name)
+        elif len(curves) < _CURVES:
+            curves.append(curve)
     return {
         "importance": whole.to_dict(),
         "level": level,
         "models": len(judges),
         "dependence": [_curve(curve.to_dict(_SINGLE)) for curve in curves],
+        "impossible": impossible,
     }
+
+
+def _far_from(y: NDArray[Any], average: NDArray[np.float64]) -> bool:
+    """Whether a curve leaves the values of the target by more than their range.
+
+    A column that goes with another and is set alone makes rows that do not exist, such as a journey
+    that ends a year before it began.
+    """
+    low, high = float(np.min(y)), float(np.max(y))
+    wide = high - low
+    return bool(average.max() > high + wide or average.min() < low - wide)
 
 
 def _curve(found: dict[str, Any]) -> dict[str, Any]:

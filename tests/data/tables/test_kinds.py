@@ -107,6 +107,21 @@ def test_date_forms(values: list[str], month: list[int], ambiguous: bool) -> Non
     assert any("month first" in note for note in table.notes) == ambiguous
 
 
+def test_dates_in_several_spellings_are_dates() -> None:
+    days = [dt.date(2021, 1, 1) + dt.timedelta(i) for i in range(60)]
+    spelled = ("%Y-%m-%d", "%d.%m.%Y", "%b %d, %Y")
+    values = [day.strftime(spelled[i % 3]) for i, day in enumerate(days)]
+    table = read({"d": values, "x": range(60)})
+    assert table.frame["d"].dt.date().to_list() == days
+    assert any("in 3 spellings" in note for note in table.notes)
+    again = read({"d": [values[2], values[1], "soon"], "x": [0, 1, 2]}, schema=table.schema)
+    assert again.frame["d"].dt.date().to_list() == [days[2], days[1], None]
+    slashes = [day.strftime(("%Y-%m-%d", "%d/%m/%Y")[i % 2]) for i, day in enumerate(days[:12])]
+    assert any("%Y-%m-%d|%m/%d/%Y" in note for note in read({"d": slashes, "x": range(12)}).notes)
+    swapped = [day.strftime(("%d/%m/%Y", "%m/%d/%Y")[i % 2]) for i, day in enumerate(days)]
+    assert read({"d": swapped, "x": range(60)}).schema["d"].kind != "date"  # which is 03/04?
+
+
 def test_days_in_one_number() -> None:
     whole = [20210101 + 100 * (i % 12) + i % 28 for i in range(60)]
     for values in (whole, [str(v) for v in whole]):

@@ -128,3 +128,13 @@ def test_what_cannot_be_judged_is_left_alone() -> None:
     assert found({"a": [None] * 50}, np.arange(50.0)) == []
     assert found({"a": np.arange(10.0), "b": np.arange(10.0)}, np.arange(10.0)) == []
     assert found({"a": ["u", "v"] * 25}, np.arange(50.0)) == []
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+def test_columns_whose_squares_leave_the_numbers_are_no_parts_of_a_formula(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    fare, tip, x = rng.integers(1, 2000, size=(3, 200)) / 100
+    rows = pl.DataFrame({"far": x * unit, "fare": fare, "tip": tip})
+    found = list(determined(rows, fare + tip, "total"))
+    assert [f.columns for f in found] == [("fare", "tip")]
+    assert list(determined(rows, (fare + tip) * unit, "total")) == []

@@ -95,3 +95,10 @@ def test_labels_too_rare_to_judge_tell_nothing() -> None:
     labels = np.arange(60) // 2  # two rows of each
     found = audit(X[:60], labels, (np.arange(0, 60, 2), np.arange(1, 60, 2)))
     assert "leak" not in found.codes
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_columns_whose_squares_leave_the_numbers_are_judged_as_any_other(unit: float) -> None:
+    target = X[:, 0] + rng.normal(size=N)
+    assert "leak" not in audit(X * unit, target, PARTS).codes
+    assert "leak" in audit(np.column_stack([X, target]) * unit, target, PARTS).codes

@@ -48,7 +48,9 @@ _TIME = (
 _FIRST = date(1000, 1, 1)
 _MICROS = 1_000_000
 COMPACT = "%Y%m%d"
+BETWEEN = "|"  # of forms that one column mixes
 EPOCHS = {"epoch": _MICROS, "epoch:ms": 1_000, "epoch:us": 1}  # counted from 1970; by declaration
+_MOST_FORMS, _RAREST = 4, 0.02  # forms of one column, and the share of rows each is used in
 _FEWEST = 20  # different whole numbers that are all dates are no accident
 
 
@@ -80,7 +82,44 @@ def date_form(text: pl.Series) -> tuple[str, pl.Series, bool] | None:
             else:
                 ambiguous = other.null_count() == days.null_count()
         return form, _join(days, clock), ambiguous
-    return None
+    mixed = _mixed_form(text, day)
+    if mixed is None:
+        return None
+    days = _parse_day(day, mixed)
+    other = month_first(mixed)
+    ambiguous = other != mixed and _parse_day(day, other).null_count() == days.null_count()
+    return mixed, _join(days, clock), ambiguous
+
+
+def month_first(form: str) -> str:
+    """A form, or several, with the month before the day wherever the two may be confused.
+
+    >>> month_first("%Y-%m-%d|%d/%m/%Y")
+    '%Y-%m-%d|%m/%d/%Y'
+    """
+    return BETWEEN.join(SWAPPED.get(part, part) for part in form.split(BETWEEN))
+
+
+def _mixed_form(text: pl.Series, day: pl.Series) -> str | None:
+    """Forms that (nearly) all values are dates in, the most frequent first; None without them.
+
+    A column that is day first in some rows and month first in others cannot be read: which of the
+    two 03/04/2021 is, nobody knows.
+    """
+    forms: list[str] = []
+    rest, present = day.drop_nulls(), day.len() - day.null_count()
+    while len(forms) < _MOST_FORMS and len(rest):
+        fits = [_parse_day(rest, form).is_not_null() for form in FORMS]
+        best = max(range(len(FORMS)), key=lambda i: (int(fits[i].sum()), -i))
+        if fits[best].sum() < max(2, _RAREST * present):
+            break
+        forms.append(FORMS[best])
+        rest = rest.filter(~fits[best])
+    swapped = any(form in forms and other in forms for form, other in SWAPPED.items())
+    mixed = BETWEEN.join(forms)
+    if len(forms) < 2 or swapped or offenders(text, _parse_day(day, mixed)) is None:
+        return None
+    return mixed
 
 
 def parse_dates(text: pl.Series, form: str) -> pl.Series:
@@ -115,7 +154,10 @@ def compact_days(whole: pl.Series) -> pl.Series | None:
 
 
 def _parse_day(text: pl.Series, form: str) -> pl.Series:
-    days = text.str.to_date(form, strict=False)
+    first, *others = form.split(BETWEEN)
+    days = text.str.to_date(first, strict=False)
+    for other in others:
+        days = days.zip_with(days.is_not_null(), text.str.to_date(other, strict=False))
     # "1.2.3" is a version, not the third of February in the year 1
     late = (days >= _FIRST).fill_null(True)
     return days if late.all() else days.set(~late, None)

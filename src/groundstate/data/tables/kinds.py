@@ -14,7 +14,7 @@ import polars as pl
 
 from groundstate.data.messages import count, listing
 from groundstate.data.tables.cells import ADDRESSES, address_form, list_form, shared_part
-from groundstate.data.tables.dates import COMPACT, SWAPPED, compact_days, date_form
+from groundstate.data.tables.dates import BETWEEN, COMPACT, compact_days, date_form, month_first
 from groundstate.data.tables.numbers import (
     DECIMAL_COMMA,
     number_form,
@@ -240,7 +240,12 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
         if ambiguous:
             notes.append(
                 f"column {name!r} could be day/month or month/day; day first was taken, "
-                f"pass schema={{{name!r}: 'date:{SWAPPED[form]}'}} for month first"
+                f"pass schema={{{name!r}: 'date:{month_first(form)}'}} for month first"
+            )
+        if BETWEEN in form:
+            written = form.split(BETWEEN)
+            notes.append(
+                f"column {name!r} holds dates in {len(written)} spellings ({', '.join(written)})"
             )
         bad = offenders(raw, values) or []
         if bad:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from groundstate.data.tables.cells import ADDRESSES
-from groundstate.data.tables.dates import EPOCHS
+from groundstate.data.tables.dates import BETWEEN, EPOCHS
 from groundstate.data.tables.kinds import blank
 from groundstate.data.tables.match import renamed
 from groundstate.data.tables.numbers import write_numbers
@@ -94,4 +94,5 @@ def _days(new: pl.Series, values: pl.Series, form: str) -> pl.Series:
         return (new.to_physical() // EPOCHS[form]).cast(pl.String)
     days = values.drop_nulls()
     clock = bool((days != days.dt.truncate("1d")).any()) and "%H" not in form
-    return new.dt.to_string((form or "%Y-%m-%d") + (" %H:%M:%S" if clock else ""))
+    usual = form.split(BETWEEN)[0]
+    return new.dt.to_string((usual or "%Y-%m-%d") + (" %H:%M:%S" if clock else ""))

@@ -96,9 +96,9 @@ def formula(table: dict[str, Floats], y: Floats) -> Formula | None:
     usable = {
         name: x
         for name, x in table.items()
-        if np.isfinite(x).mean() > 0.9 and np.nanmin(x) < np.nanmax(x)
+        if np.isfinite(x).mean() > 0.9 and _measurable(x[np.isfinite(x)])
     }
-    if not usable:
+    if not usable or not _measurable(y[np.isfinite(y)]):
         return None
     names, X = list(usable), np.stack(list(usable.values()), 1)
     seen = np.isfinite(X).all(1) & np.isfinite(y)
@@ -112,6 +112,11 @@ def formula(table: dict[str, Floats], y: Floats) -> Formula | None:
     if found is None or 1 - found.share > 0.1 * (1 - usual):  # one value in most rows is no formula
         return None
     return found
+
+
+def _measurable(x: Floats) -> bool:
+    """Whether numbers differ, and by amounts whose squares neither vanish nor overflow."""
+    return len(x) > 0 and 1e-100 < float(x.max() / 2 - x.min() / 2) < 1e100
 
 
 @dataclass(frozen=True)

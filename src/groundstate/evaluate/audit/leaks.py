@@ -195,11 +195,18 @@ def _telling(frame: pl.DataFrame, y: NDArray[Any]) -> Iterator[tuple[str, float,
         elif y.dtype.kind in "fiu" and np.ptp(y[seen].astype(float)) > 0:
             v = y[seen].astype(np.float64)
             r2 = max(
-                float(np.corrcoef(x[seen], v)[0, 1]) ** 2,
+                float(np.corrcoef(_unit(x[seen]), _unit(v))[0, 1]) ** 2,
                 float(scipy.stats.spearmanr(x[seen], v).statistic) ** 2,
             )
             if r2 > 0.99:
                 yield name, r2, "R²"
+
+
+def _unit(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Values between -1 and 1, whose squares neither vanish nor overflow."""
+    values = np.asarray(x, np.float64)
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    return values / largest if largest > 0 else values
 
 
 def equal_by_chance(
@@ -303,7 +310,7 @@ def _outside(
                 f"{count(out, 'test row')} of {len(b):,} lie outside the training range of "
                 f"{name!r}: predictions there are extrapolations", out / len(b), (name,),
             )  # fmt: skip
-    values = np.stack(list(table.values()), 1)
+    values = np.stack([_unit(x) for x in table.values()], 1)
     seen = np.asarray(np.isfinite(values).all(axis=1))
     a, b = values[train[seen[train]]][:2000], values[test[seen[test]]][:2000]
     scale = a.std(0) if len(a) else np.zeros(1)

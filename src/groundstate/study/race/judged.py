@@ -83,18 +83,25 @@ def assessed(
         who: {m: held_out.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
         for who in predictions
     }
+    constant = merged[DUMMY]  # of no fit, so that folds make it no wider
+    if name == DUMMY and len(judged.chosen) > 1:  # folds chose others: the recipe is no constant
+        each = [held_out.all_intervals(truth, bases[DUMMY], **share) for bases, _ in judged.repeats]
+        constant = {m: held_out.mean_interval([found[m] for found in each]) for m in each[0]}
     if judged.design.kind == "nested":
         apart = _apart(judged, predictions[name], truth, weight, merged[name])
         merged = {
             who: found
-            if who == DUMMY
+            if who == DUMMY and found is constant
             else held_out.by_folds(found, len(rows), apart if who == name else None)
             for who, found in merged.items()
         }
 
     own, dull = (  # loss of each row, its mean over repeats
-        np.mean([held_out.losses(question.measure, truth, part[who]) for part in repeats], axis=0)
-        for who in (name, DUMMY)
+        np.mean([held_out.losses(question.measure, truth, one) for one in part], axis=0)
+        for part in (
+            [answers for _, answers in judged.repeats],
+            [bases[DUMMY] for bases, _ in judged.repeats],
+        )
     )
     saved = skill_interval(own, dull, settings.level, weight, random_state=key.fold("skill"))
     board, comparison = standing(
@@ -126,7 +133,11 @@ def assessed(
         predictions=predictions,
         classes=question.classes,
         scores=merged[name],
-        baselines={who: merged[who] for who in predictions if who != name or who == DUMMY},
+        baselines={
+            who: constant if who == DUMMY else merged[who]
+            for who in predictions
+            if who != name or who == DUMMY
+        },
         skill=saved,
         comparison={**comparison, "chosen_by": measure.name},
         calibration=calibration,

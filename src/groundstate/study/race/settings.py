@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from groundstate.compute.random import Key
+from groundstate.study.numbers import show_beside
 from groundstate.study.progress import Watch
 from groundstate.study.race.blend import ENSEMBLE
 from groundstate.study.race.clock import Clock, OutOfTime
@@ -125,9 +126,10 @@ def tune(
     if chosen == best:
         return tuned, ""
     gain, error = race.gain(best, chosen, race.judged)
+    both = [show_beside(v, max(abs(gain), error, 1e-3)) for v in (gain, error)]
     return tuned, (
         "the best setting tried gains no more over the usual ones than one standard error "
-        f"of that gain ({gain:.3g}, error {error:.3g}), so the usual ones stay"
+        f"of that gain ({both[0]}, error {both[1]}), so the usual ones stay"
     )
 
 
