@@ -26,6 +26,7 @@ from groundstate.models.sequences.forecaster_role import Forecast
 from groundstate.study.ledger_entry import ledger_of, looked
 
 _ORIGINS = 24  # items from which candidates forecast when they are compared, at most
+_MOST = 20_000_000  # numbers in the windows of an autoregression
 _LAST, _SEASON = "repeating the last item", "repeating the last season"
 
 
@@ -217,7 +218,8 @@ class _Comparison:
 
     def error(self, model: Any) -> float:
         """Mean absolute error of a fitted model."""
-        pasts = [part[: len(part) - at] for at in self.starts for part in self.known]
+        back = model.p if isinstance(model, AutoRegressor) else model.context
+        pasts = [part[: len(part) - at][-back:] for at in self.starts for part in self.known]
         return _mean(np.abs(model.predict(pasts, self.steps) - self.truth), self.real)
 
     def repeated(self, season: int) -> float:
@@ -231,7 +233,7 @@ def _candidates(
     model: str, steps: int, items: int, table: LongTable, season: int, seed: int, device: Any
 ) -> dict[str, list[Any]]:
     """Unfitted models by name, each with the settings that compete."""
-    most = max(1, (items - 1) // 3)
+    most = max(1, min((items - 1) // 3, max(24, _MOST // len(table.rows.values))))
     context = max(1, min(max(24, 2 * steps, season), items - steps - 4))
     known: dict[str, list[Any]] = {}
     if len(table.names) == 1:

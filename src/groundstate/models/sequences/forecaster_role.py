@@ -149,7 +149,8 @@ class EnergyForecaster(EnergyEstimator):
             mean, lower, upper = self._future(past, steps, level)
         if self.band_ != 1.0:
             lower, upper = (mean + self.band_ * (end - mean) for end in (lower, upper))
-        return Forecast(*(self._shaped(p, home, single, flat) for p in (mean, lower, upper)), level)
+        made = [self._shaped(part, home, single, flat) for part in (mean, lower, upper)]
+        return Forecast(made[0], made[1], made[2], level)
 
     def calibrate(
         self, X: Any, steps: int | None = None, level: float = 0.9, holdout: int | None = None
