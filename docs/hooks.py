@@ -262,7 +262,12 @@ def benchmarks_table() -> str:
                 ],
                 "",
             )
-            note = f"{machine}, {first['threads']} threads. {first['versions']}. {first['date']}"
+            days = sorted({row["date"] for row in own})
+            threads = " or ".join(sorted({row["threads"] for row in own}))
+            newest = max(own, key=lambda row: row["date"])["versions"]
+            note = (
+                f"{machine}, {threads} threads. {newest}. {' to '.join({days[0]: 0, days[-1]: 0})}"
+            )
             parts.append(f"### {first['benchmark']}\n\n{title}\n\n{body}\n\n{note}.")
     return "\n\n".join(parts) or "*No result is committed yet.*"
 
