@@ -18,6 +18,7 @@ from groundstate.models.tables.table import TablePredictor
 from groundstate.report import write
 from groundstate.store import RunDir
 from groundstate.study import Survey, compare_densities, survey, survey_facts
+from groundstate.study.unlabelled import filling
 from groundstate.study.unlabelled.cells import Numbers
 from groundstate.study.unlabelled.densities import DensitySearch, _simplest
 from groundstate.study.unlabelled.described import fixed_columns
@@ -404,6 +405,26 @@ def test_missing_cells_are_filled_with_how_sure_that_is() -> None:
     assert np.abs(values - 3 * a[:20]).max() < 1.0
     inside = (filled["low"].to_numpy() <= 3 * a[:20]) & (filled["high"].to_numpy() >= 3 * a[:20])
     assert inside.mean() > 0.7
+
+
+def test_every_missing_cell_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a column only the first 5,000 were, and the report called them all."""
+    monkeypatch.setattr(filling, "_CELLS", 7)
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=80)
+    holes = rng.random(80) < 0.3
+    kind = [None if u < 0.2 else "low" if v < 0 else "high" for u, v in zip(rng.random(80), a)]
+    table = data.read(
+        {"a": a, "b": np.where(holes, np.nan, 2 * a + 0.1 * rng.normal(size=80)), "kind": kind}
+    )
+    model = TablePredictor(GaussianMixture(1, random_state=0), dequantise=True).fit(table)
+    filled = filling.filled_cells(model, table, Key.of(0))
+    assert filled is not None
+    for column, gone in (("b", holes), ("kind", np.array([k is None for k in kind]))):
+        mine = filled.filter(filled["column"] == column)
+        assert (mine["row"].to_numpy() - 1).tolist() == np.flatnonzero(gone).tolist()
+    b = filled.filter(filled["column"] == "b")
+    assert np.corrcoef(b["value"].cast(float).to_numpy(), a[holes])[0, 1] > 0.99
 
 
 def test_few_rows_get_the_linear_map() -> None:

@@ -205,6 +205,8 @@ def test_fits_refuse() -> None:
         stats.fit_mle(D.Uniform, [1.0, 2.0])
     with pytest.raises(DataError, match="outside the support of Gamma"):
         stats.fit_mle(D.Gamma, [-1.0, 2.0])
+    with pytest.raises(DataError, match="total_count is not fitted: give it as fixed="):
+        stats.fit_mle(D.Binomial, [3.0, 5.0])
     with pytest.raises(Unsupported, match="moves with a parameter"):
         stats.fit_mle(D.Pareto, [1.0, 2.0])
     with pytest.raises(ValueError, match="no parameters"):

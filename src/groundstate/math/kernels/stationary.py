@@ -69,6 +69,8 @@ class RBF(Kernel):
 class Laplacian(RBF):
     r""":math:`k = \exp(-\|x - z\| / \ell)`: continuous, nowhere smooth (Matérn with ν = ½).
 
+    The distance is Euclidean; that of scikit-learn's ``laplacian_kernel`` is the sum of the columns' distances.
+
     Parameters
     ----------
     length_scale, length_scale_bounds : as in `RBF`

@@ -2,6 +2,7 @@ r"""The mean and covariance of a cloud by several estimates, for estimators that
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,8 +73,8 @@ def cloud(
     unit = 1.0
     if estimate == "mcd":
         # scikit-learn takes a covariance below 1e-8 for zero; a power of two changes no digit
-        spread = max(rows.std(0).max(), 1e-9 * np.abs(rows).max())
-        unit = 2.0 ** np.floor(np.log2(spread)) if spread > 0 else 1.0
+        spread = max(float(rows.std(0).max()), 1e-9 * float(np.abs(rows).max()))
+        unit = 2.0 ** math.floor(math.log2(spread)) if spread > 0 else 1.0
         rows = rows / unit
         seed = int(Key.of(random_state).fold("subsets").low % 2**32)
         made: Any = MinCovDet(

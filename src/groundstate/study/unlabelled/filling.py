@@ -18,7 +18,7 @@ LEVEL = 0.9
 _ROWS = 100  # test rows whose cells are hidden
 _COLUMNS = 40
 _DRAWS = 48
-_CELLS = 5_000  # filled at most
+_CELLS = 5_000  # filled at once
 _RESAMPLES = 1_000
 
 
@@ -78,20 +78,21 @@ def filled_cells(model: TablePredictor, table: Table, key: Key) -> pl.DataFrame 
     """
     found, ranges = [], ranges_of(table)
     for column in columns_of(model):
-        missing = np.flatnonzero(table.frame[column].is_null().to_numpy())[:_CELLS]
-        if not len(missing):
-            continue
-        drawn = draws_of(model, table.take(missing), column, key.fold("missing", column), _DRAWS)
-        if isinstance(drawn, Numbers):
-            low_high = drawn.interval(LEVEL, ranges.get(column))
-            values = [f"{v:.6g}" for v in drawn.best(ranges.get(column))]
-            sure = [(float(f"{a:.6g}"), float(f"{b:.6g}"), None) for a, b in low_high]
-        else:
-            values = drawn.mode
-            sure = [(None, None, float(p)) for p in drawn.probability.max(1)]  # type: ignore[misc]
-        found += [
-            (int(i) + 1, column, v, *s) for i, v, s in zip(missing, values, sure, strict=True)
-        ]
+        missing = np.flatnonzero(table.frame[column].is_null().to_numpy())
+        for at in range(0, len(missing), _CELLS):
+            part = missing[at : at + _CELLS]
+            own = key.fold("missing", column, *([at] if at else []))
+            drawn = draws_of(model, table.take(part), column, own, _DRAWS)
+            if isinstance(drawn, Numbers):
+                low_high = drawn.interval(LEVEL, ranges.get(column))
+                values = [f"{v:.6g}" for v in drawn.best(ranges.get(column))]
+                sure = [(float(f"{a:.6g}"), float(f"{b:.6g}"), None) for a, b in low_high]
+            else:
+                values = drawn.mode
+                sure = [(None, None, float(p)) for p in drawn.probability.max(1)]  # type: ignore[misc]
+            found += [
+                (int(i) + 1, column, v, *s) for i, v, s in zip(part, values, sure, strict=True)
+            ]
     if not found:
         return None
     names = ["row", "column", "value", "low", "high", "probability"]

@@ -196,9 +196,15 @@ class _Problem:
                 )
         inside = support.check(self.x)
         if not bool(inside.all()):
+            unsaid = [n for n in parameter_names(self.kind) if n not in (*self.free, *self.fixed)]
+            hint = (
+                f"; {unsaid[0]} is not fitted: give it as fixed={{{unsaid[0]!r}: ...}}"
+                if unsaid
+                else ""
+            )
             raise DataError(
                 f"{int((~inside).sum())} of {len(self.x)} rows lie outside the support of "
-                f"{self.kind.__name__} ({support})"
+                f"{self.kind.__name__} ({support}){hint}"
             )
 
     def holding(self, more: Mapping[str, Any]) -> _Problem:
