@@ -198,6 +198,30 @@ def _worse(gaps: list[tuple[float, float]]) -> bool:
     return bool(d.mean() > student.ppf(0.975, len(d) - 1) * error)
 
 
+def beaten(kept: Path, budget: float) -> str:
+    """For each other system alone: the tables on whose first split it is measurably better than ours.
+
+    By the losses of the rows that are kept; tables where either has none are not counted.
+    """
+    found: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for path in sorted(kept.glob(f"*_0_{budget:g}.npz")):
+        with np.load(path) as one:
+            line, each = json.loads(str(one["line"])), one["each"]
+        ours = kept / f"{line['table']}_groundstate_0_{budget:g}.npz"
+        if line["system"].startswith("groundstate") or not ours.exists():
+            continue
+        with np.load(ours) as own:
+            d = own["each"] - each
+        seen, worse = found[line["system"]]
+        seen.append(line["table"])
+        if d.mean() > 1.96 * d.std(ddof=1) / math.sqrt(len(d)):
+            worse.append(line["table"])
+    return "\n".join(
+        f"{name} alone is measurably better than groundstate on {len(worse)} of {len(seen)} {worse}"
+        for name, (seen, worse) in found.items()
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", default=",".join(TABLES))
@@ -245,6 +269,8 @@ def main() -> None:
                                          for k, v in line.items()})  # fmt: skip
                     file.flush()
     print(summary(args.out, args.budget))
+    if args.losses:
+        print(beaten(args.losses, 20.0 if args.budget is None else args.budget))
 
 
 if __name__ == "__main__":

@@ -304,3 +304,17 @@ def test_relevance_learns_a_length_scale_for_each_column() -> None:
     one = GaussianProcessRegressor(start, relevance=True).fit(X[:, :1], y)
     plain = GaussianProcessRegressor(start).fit(X[:, :1], y)
     assert np.array_equal(one.predict(X[:, :1]), plain.predict(X[:, :1]))
+
+
+def test_iterations_for_the_kernel_can_be_few() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (60, 4))
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=60)
+    start = Constant() * RBF(2.0) + White(0.1)
+    found = [GaussianProcessRegressor(start, relevance=True, max_iter=k).fit(X, y)
+             for k in (1, 5, None)]  # fmt: skip
+    values = [model.log_marginal_likelihood_value_ for model in found]
+    assert values[0] < values[1] < values[2]
+    assert found[0].n_iter_ < found[1].n_iter_ < found[2].n_iter_
+    with pytest.raises(ValueError, match="max_iter"):
+        GaussianProcessRegressor(max_iter=0).fit(X, y)

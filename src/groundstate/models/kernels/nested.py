@@ -81,8 +81,10 @@ def by_column(kernel: Kernel, d: int) -> Kernel:
     RBF(length_scale=2)
     """
     if isinstance(kernel, RBF | Matern | RationalQuadratic):
-        free = kernel.length_scale_bounds != "fixed" and not isinstance(kernel.length_scale, tuple)
-        return replace(kernel, length_scale=(kernel.length_scale,) * d) if free else kernel
+        scale = kernel.length_scale
+        if isinstance(scale, tuple) or kernel.length_scale_bounds == "fixed":
+            return kernel
+        return replace(kernel, length_scale=(scale,) * d)
     for field in fields(kernel):
         part = getattr(kernel, field.name)
         if isinstance(part, Kernel):

@@ -88,6 +88,8 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     relevance : bool, default=False
         Learn a length scale for each column, from that of the kernel: columns that do not matter get
         long ones (automatic relevance determination).
+    max_iter : int, default=None
+        Iterations of L-BFGS for the kernel at most; None goes on until nothing changes.
     method : {"exact", "cg", "inducing"}, default="exact"
         "exact" factors K. "cg" never stores it: solutions by conjugate gradients, the evidence by
         random probes. "inducing" knows the function through its values at a few rows, in time
@@ -125,8 +127,9 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     traits = Traits(
         scaled_target=True,
         leverage=process_leverage,
-        cost=Cost(3.3, rows=2.0, start=0.08),
-        preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3), "relevance": True},
+        cost=Cost(1.0, rows=2.0, columns=0.2, start=0.08),
+        # the last iterations change the scales and next to no answers
+        preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3), "relevance": True, "max_iter": 20},
         space={
             "relevance": settings.Choice(True, False),
             "alpha": settings.Real(1e-8, 1.0, log=True),
@@ -143,6 +146,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         "copy_X_train": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
         "relevance": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "method": [StrOptions({"exact", "cg", "inducing"})],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -159,6 +163,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         copy_X_train: bool = True,
         n_targets: int | None = None,
         relevance: bool = False,
+        max_iter: int | None = None,
         method: str = "exact",
         n_inducing: int = 512,
         batch_size: int | None = None,
@@ -218,7 +223,8 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     def _solver(self) -> Solver:
         noise = np.asarray(self.alpha, float)
         chosen = "lbfgs" if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
-        found = Evidence(self.n_restarts_optimizer, chosen)
+        most = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        found = Evidence(self.n_restarts_optimizer, chosen, **most)
         if self.method == "exact":
             return Conditioning(noise, found)
         if self.method == "cg":
