@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundstate.data import load
 from groundstate import study
+from groundstate.data import load
 from groundstate.errors import DataError
 from groundstate.study import report_facts
 from groundstate.study.assess import Assessment, assess
