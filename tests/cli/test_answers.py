@@ -154,6 +154,16 @@ def test_sample_needs_a_distribution_of_the_rows(call: Any, fitted: Path) -> Non
     assert json.loads((fitted / "report.json").read_text())["chosen"] in done.error
 
 
+def test_a_folder_that_fit_wrote_is_its_model(call: Any, mixed: Path, fitted: Path) -> None:
+    for command in (("predict",), ("score",)):
+        named, whole = (call(*command, at, mixed, "--json") for at in (fitted / "model.gs", fitted))
+        assert named.code == whole.code == 0 and named.json == whole.json
+    twice = call("compare", fitted, fitted / "model.gs", mixed)
+    assert twice.code == 2 and "two different models" in twice.error
+    nothing = call("predict", mixed.parent, mixed)
+    assert nothing.code == 2 and "is not a file" in nothing.error
+
+
 @pytest.fixture(scope="module")
 def density(call: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with a distribution of rows and labels."""

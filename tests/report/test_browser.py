@@ -18,7 +18,7 @@ import pytest
 from groundstate.report import page, report
 from groundstate.report.cells import at
 from groundstate.study import assess_tuned
-from groundstate.study.numbers import show, show_cell
+from groundstate.study.numbers import show, show_beside, show_cell
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -60,6 +60,9 @@ if BROWSER is not None:
                 continue
             metric = key.split(".")[1] if key.startswith("scores.") else ""
             expected = {show(value, kind) for kind in (metric, "accuracy", "", "p")}
+            if key.startswith("explained.importance"):
+                columns = told["explained"]["importance"]["columns"]
+                expected = {show_beside(value, max(abs(c["value"]) for c in columns))}
             assert text in expected | {f"{value:,}", show_cell(value)}, (key, text, value)
         assert done.stdout.count("<svg") == len(drawn)
         picture = tmp_path / "page.png"

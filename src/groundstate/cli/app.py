@@ -18,9 +18,11 @@ from groundstate.cli.options import (
     Device,
     Edges,
     FalseAlarm,
+    First,
     Folds,
     Groups,
     Json,
+    Labels,
     LedgerFile,
     Level,
     Metric,
@@ -34,12 +36,15 @@ from groundstate.cli.options import (
     Quiet,
     Repeats,
     Resamples,
+    Second,
     Seed,
     Seeds,
     TableName,
+    TableOrModel,
     Target,
     Thorough,
     Time,
+    Truth,
     Tune,
     Weights,
     Without,
@@ -223,13 +228,10 @@ def tune(
 
 @app.command()
 def compare(
-    table: TableName,
-    a: Annotated[str, typer.Argument(metavar="A", help="Saved model, or file of predictions.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", help="Column of the truth; what the models predict."),
-    ] = None,
+    table: TableOrModel,
+    a: First,
+    b: Second,
+    target: Truth = None,
     metric: Metric = None,
     groups: Groups = None,
     level: Level = 0.95,
@@ -252,9 +254,7 @@ def board(
     folder: Annotated[
         str, typer.Argument(metavar="DIR", help="Folder of labels and submissions, or of runs.")
     ] = ".",
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="Table with the truth; usually DIR/test.csv.")
-    ] = None,
+    labels: Labels = None,
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Its column; the last by default.")
     ] = None,

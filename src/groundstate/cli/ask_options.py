@@ -18,6 +18,7 @@ from groundstate.cli.options import (
     Quiet,
     Seed,
     TableName,
+    saved,
 )
 
 
@@ -94,7 +95,10 @@ def score(
 
 def impute(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL|TABLE", help="A saved model, or the table alone.")
+        str,
+        typer.Argument(
+            metavar="MODEL|TABLE", help="A saved model, or the table alone.", callback=saved
+        ),
     ],
     table: Annotated[
         str | None, typer.Argument(metavar="[TABLE]", help="The table with empty cells.")

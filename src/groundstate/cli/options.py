@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def saved(path: str) -> str:
+    """The model in a folder that ``fit`` wrote, where a folder is named."""
+    inside = Path(path) / "model.gs"
+    return str(inside) if inside.is_file() else path
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
@@ -14,7 +22,28 @@ TableName = Annotated[
     str, typer.Argument(metavar="TABLE", help="File, folder, or built-in name: iris.")
 ]
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="File written by fit or save: model.gs.")
+    str,
+    typer.Argument(
+        metavar="MODEL", help="Folder that fit wrote, or a saved file: model.gs.", callback=saved
+    ),
+]
+TableOrModel = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="File, folder, or built-in name: iris.", callback=saved),
+]
+First = Annotated[
+    str,
+    typer.Argument(
+        metavar="A", help="Saved model, folder of fit, or file of predictions.", callback=saved
+    ),
+]
+Second = Annotated[str, typer.Argument(metavar="B", help="Another one.", callback=saved)]
+Truth = Annotated[
+    str | None,
+    typer.Option("--target", "-t", help="Column of the truth; what the models predict."),
+]
+Labels = Annotated[
+    str | None, typer.Option("--labels", help="Table with the truth; usually DIR/test.csv.")
 ]
 Out = Annotated[str, typer.Option("--out", help=".csv, .jsonl or .parquet file; - for the screen.")]
 Target = Annotated[

@@ -199,7 +199,7 @@ def _baselines(facts: dict[str, Any]) -> str:
     if not facts["baselines"]["better_than_dummy"]:
         good = f"{named}the model is not shown to be better than a constant answer"
         if probabilities_alone(facts):
-            good = "the probabilities are better than a constant answer, of the labels this is not shown"
+            good = "the labels are not shown to be better than a constant answer, the probabilities are"
         elif facts["baselines"]["skill"]["lo"] > 0:
             good += " by the paired test, which decides"
     elif facts["baselines"].get("worse_probabilities"):

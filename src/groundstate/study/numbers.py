@@ -126,11 +126,13 @@ def show_beside(value: float, largest: float) -> str:
     """A value for reading in a column of others, with no digit that the largest one has not.
 
     >>> show_beside(-6e-06, 0.05), show_beside(0.0007, 0.05), show_beside(21.84, 3611.0)
-    ('0.0000', '0.0007', '22')
+    ('0.000', '0.001', '22')
     """
     if not largest > 0 or not (1e-6 < largest < 1e9):
         return show(value)
     digits = max(0, 2 - math.floor(math.log10(largest)))
+    if 0.01 <= largest < 10:
+        digits = 3  # as one number alone has
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
 

@@ -14,7 +14,7 @@ from groundstate.compute.random import Key
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.data import Table
 from groundstate.evaluate.explain.association import column_groups
-from groundstate.evaluate.explain.dependence import partial_dependence
+from groundstate.evaluate.explain.dependence import Dependence, partial_dependence
 from groundstate.evaluate.explain.drift import drift
 from groundstate.evaluate.explain.importance import (
     Importance,
@@ -103,7 +103,8 @@ def _explained(found: Assessment, key: Key) -> dict[str, Any]:
         name for group in whole.groups for name in group if len(features.frame[name].drop_nulls())
     ]
     plottable = [n for n in names if features.schema[n].kind in ("numeric", "category", "date")]
-    curves, impossible = [], []
+    curves: list[Dependence] = []
+    impossible: list[str] = []
     for name in plottable[: 2 * _CURVES]:
         curve = partial_dependence(
             model, take(table, some), name, grid_resolution=_GRID, individual=True

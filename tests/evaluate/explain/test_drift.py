@@ -29,7 +29,8 @@ def _rows(seed: int, n: int = 250) -> pl.DataFrame:
 def test_equal_distributions_seldom_alarm() -> None:
     alarms = [drift(_rows(2 * s), _rows(2 * s + 1)) for s in range(30)]
     assert sum(bool(found.moved) for found in alarms) <= 4
-    assert sum(found.auc is not None and found.auc.low > 0.5 for found in alarms) <= 3
+    assert sum(found.auc is not None and found.auc.low > 0.5 for found in alarms) <= 1
+    assert sum(found.drifted for found in alarms) <= 4
     quiet = next(found for found in alarms if not found.drifted)
     assert quiet.sentence.startswith("No drift found: a classifier cannot tell them apart")
 

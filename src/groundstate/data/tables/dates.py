@@ -86,8 +86,8 @@ def date_form(text: pl.Series) -> tuple[str, pl.Series, bool] | None:
     if mixed is None:
         return None
     days = _parse_day(day, mixed)
-    other = month_first(mixed)
-    ambiguous = other != mixed and _parse_day(day, other).null_count() == days.null_count()
+    turned = month_first(mixed)
+    ambiguous = turned != mixed and _parse_day(day, turned).null_count() == days.null_count()
     return mixed, _join(days, clock), ambiguous
 
 
