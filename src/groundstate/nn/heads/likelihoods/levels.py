@@ -40,7 +40,9 @@ class MixedLikelihood(ScaledLikelihood):
     def __init__(self, levels: Sequence[int], scale: Scale = 1.0, floor: float = FLOOR) -> None:
         self.levels = [int(k) for k in levels]
         if min(self.levels, default=-1) < 0:
-            raise ValueError(f"levels are 0 for a real column, else their number, got {list(levels)}")
+            raise ValueError(
+                f"levels are 0 for a real column, else their number, got {list(levels)}"
+            )
         self.real = [j for j, k in enumerate(self.levels) if k == 0]
         self.categories = [j for j, k in enumerate(self.levels) if k > 0]
         super().__init__(len(self.real) or 1, scale, floor)
