@@ -41,6 +41,8 @@ def cd_bias(seed: int = 0, *, quick: bool = False) -> Result:
         ).fit(X)
         models["naive"] = EnergyModel(method="naive", max_iter=40, **settings).fit(X)
         models["likelihood"] = EnergyModel(method="grid", max_iter=120, **settings).fit(X)
+        # what fell everywhere reaches beyond every box: its log Z is too low, its score too good
+        gain = models["likelihood"].score(X) - models["naive"].score(X)
     at = {name: float(m.energy(X).mean()) for name, m in models.items()}
     elsewhere = {name: float(m.energy(off).mean()) for name, m in models.items()}
     claims = [
@@ -52,8 +54,7 @@ def cd_bias(seed: int = 0, *, quick: bool = False) -> Result:
                     elsewhere["naive"] - elsewhere["before"], 0.0),
         Claim.above("likelihood: energy off the data less that at the data",
                     elsewhere["likelihood"] - at["likelihood"], 1.0),
-        Claim.above("mean log-likelihood, exact less naive",
-                    models["likelihood"].score(X) - models["naive"].score(X), 1.0),
+        Claim.above("mean log-likelihood, exact less naive", gain, 1.0),
     ]  # fmt: skip
     numbers = {"gradient bias": slope_bias.tolist(), "data": at, "elsewhere": elsewhere}
 
