@@ -36,7 +36,7 @@ def cut(children: NDArray[np.intp], groups: int) -> NDArray[np.intp]:
     Examples
     --------
     >>> cut(np.array([[0, 1], [2, 3]]), 2).tolist()
-    [1, 0]
+    [0, 0, 1]
     """
     n = len(children) + 1
     heads = [-(2 * n - 2)]  # a heap of the nodes that remain, the last first
