@@ -30,7 +30,7 @@ def data(size: tuple[int, int, float], seed: int) -> dict[str, Any]:
 
 
 def ours(data: dict[str, Any]) -> Any:
-    from groundstate.models.linear.sparse.paths import lasso_path
+    from groundstate.models.linear.paths import lasso_path
 
     return lasso_path(data["X"], data["y"], alphas=100, eps=1e-2, tol=TOL, max_iter=10_000)
 

@@ -73,7 +73,7 @@ class _Kept:
         self.table, self.out, self.keep_model, self.screen = table, out, keep_model, screen
         self.facts: dict[str, Any] | None = None
         self.last: Any = None
-        self.said = ""
+        self.reported = ""
         self.wrote, self.took = time.monotonic(), 0.0
         self.began = time.monotonic() if cli.begun is None else cli.begun
 
@@ -94,9 +94,9 @@ class _Kept:
         after, verdict = time.monotonic() - self.began, found.facts["verdict"][0]
         if stage == TUNED and found.facts["tuning"] is None:  # the model chosen, and nothing more
             stage = CANDIDATES
-            if verdict == self.said:
+            if verdict == self.reported:
                 return
-        self.said = verdict
+        self.reported = verdict
         self.screen.show(f"{stage}, after {after:.0f} s: {verdict}")
 
     def write(self, found: Study | RowStudy) -> None:

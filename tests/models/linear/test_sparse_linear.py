@@ -19,7 +19,7 @@ from groundstate.learn.solvers.lasso.design import GramDesign
 from groundstate.learn.solvers.lasso.gram_numba import working_set
 from groundstate.learn.solvers.lasso.moments import designs_of
 from groundstate.learn.solvers.lasso.path import alpha_max, solve_path
-from groundstate.models.linear.sparse.paths import enet_path, lasso_path
+from groundstate.models.linear.paths import enet_path, lasso_path
 
 T, U = np.arange(4.0)[:, None], np.array([1.0, 2.0, 2.0, 4.0])
 rng = np.random.default_rng(0)

@@ -90,10 +90,10 @@ class Lesson:
         for name in self.names:
             kind, real, constant = self.scores[name]
             words = kind == "accuracy"
-            said = _hits(generated, self.test, name, words)
+            answers = _hits(generated, self.test, name, words)
             _, y, there = _target(self.train, self.test, name)
             assert y is not None
-            interval = _interval(said, y[there], words, level)
+            interval = _interval(answers, y[there], words, level)
             found.append(ColumnLearned(name, kind, interval, real, constant))
         return found
 
@@ -150,13 +150,13 @@ def _usual(true: NDArray[Any]) -> float:
     return float(np.unique(true, return_counts=True)[1].max() / len(true))
 
 
-def _interval(said: NDArray[Any], true: NDArray[Any], words: bool, level: float) -> Interval:
+def _interval(answers: NDArray[Any], true: NDArray[Any], words: bool, level: float) -> Interval:
     if words:
-        return proportion_interval(int((said == true).sum()), len(true), level)
+        return proportion_interval(int((answers == true).sum()), len(true), level)
     rng, tail = np.random.default_rng(0), (1 - level) / 2
-    value = _score(said, true, False)
+    value = _score(answers, true, False)
     again = [
-        _score(said[at], true[at], False)
+        _score(answers[at], true[at], False)
         for at in (rng.integers(0, len(true), len(true)) for _ in range(RESAMPLES))
     ]
     low, high = np.quantile(again, [tail, 1 - tail])

@@ -15,7 +15,7 @@ from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.learn import L1, L2, NLL, Stochastic, fit
 from groundstate.models.linear.least_squares.ridge import Ridge
-from groundstate.models.linear.sparse.paths import lasso_path
+from groundstate.models.linear.paths import lasso_path
 from groundstate.nn import MLP
 
 F64 = NDArray[np.float64]

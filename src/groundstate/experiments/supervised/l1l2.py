@@ -9,8 +9,8 @@ from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.linear.least_squares.ridge import Ridge
+from groundstate.models.linear.paths import lasso_path
 from groundstate.models.linear.sparse.lasso import Lasso
-from groundstate.models.linear.sparse.paths import lasso_path
 
 N, P, TRUE = 100, 50, 5
 LAMBDA = 1.0  # of the one-dimensional picture

@@ -67,7 +67,7 @@ class Stages:
     ledger : where looks are counted
     watch, clock : who logs the stages, and the time there is
     quick : end with the first choice among all candidates
-    heard : somebody is told what is known while the choice is open, which takes time
+    heard : what is known is reported while the choice is open, which takes time
     """
 
     question: Question
@@ -167,8 +167,8 @@ class Stages:
         self.plans = planned(self.race, self.candidates, real, self.search, self.key)
         answer = sum(self.clock.took.values())
         news = set(later or rest) - set(self.late)  # who came after the last answer
-        told = self.heard and isinstance(self.plans, list) and news
-        if told and self.clock.allows(answer, _INTERIM):
+        asked = self.heard and isinstance(self.plans, list) and news
+        if asked and self.clock.allows(answer, _INTERIM):
             yield self._interim(names.CANDIDATES)
         self._tune()
         self._blend()

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models import settings
+from groundstate.models.linear.paths import lasso_path
 from groundstate.models.linear.sparse.model import SparseLinearRegressor
 from groundstate.models.linear.sparse.path_choice import path_plan
-from groundstate.models.linear.sparse.paths import lasso_path
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 

@@ -18,7 +18,7 @@ from groundstate.learn import L1, L2, ElasticNet, LeastSquares, Naive
 from groundstate.learn.solvers.lasso.coordinate_descent import CoordinateDescent
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_part
-from groundstate.models.linear.sparse.paths import enet_path
+from groundstate.models.linear.paths import enet_path
 from groundstate.models.roles import EnergyRegressor
 
 MAX_ITER = 1000
