@@ -12,7 +12,9 @@ import pytest
 
 import groundstate
 from groundstate import TableGenerator, TableMixture
-from groundstate.models.generative.tables.columns import NumberColumn
+from groundstate.models.generative.tables.columns import LevelColumn, NumberColumn
+from groundstate.models.generative.tables.derived import derived_columns
+from groundstate.models.generative.tables.orders import learned_orders
 
 NAMES = {1: "First", 2: "Second", 3: "Third"}
 N = 400
@@ -122,3 +124,31 @@ def test_values_that_were_not_seen_lie_between_those_that_were() -> None:
     assert len(unseen) and column.log_slope(unseen).min() > -8  # a row's share, not a bare 0
     one = NumberColumn.learned("x", np.ones(9), np.ones(9), integer=True, date=False)
     assert one.values(rng.normal(size=5)).tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize(
+    "rows", [30, 60]
+)  # the twice as many rows of the second are enough for ties
+def test_a_weight_of_two_is_the_row_twice_for_what_is_tied(rows: int) -> None:
+    rng = np.random.default_rng(0)
+    tier = rng.integers(1, 4, rows)
+    a = rng.normal(size=rows).round(1)
+    numbers = {"a": a, "b": a + rng.exponential(0.5, rows)}
+    words = {"tier": [f"t{t}" for t in tier], "name": [NAMES[t] for t in tier]}
+
+    def learned(weight: np.ndarray, repeats: int) -> tuple[Any, ...]:
+        of = {k: np.repeat(v, repeats) for k, v in numbers.items()}
+        columns = [
+            NumberColumn.learned(k, v, weight, integer=False, date=False) for k, v in of.items()
+        ]
+        plain = {k: [w for w in v for _ in range(repeats)] for k, v in words.items()}
+        levels = [
+            LevelColumn.learned(k, v, weight, number=False, integer=False) for k, v in plain.items()
+        ]
+        shapes = [(c.x.tolist(), c.p.round(12).tolist()) for c in columns]
+        ties = {k: d.source for k, d in derived_columns(levels, plain, weight).items()}
+        return shapes, learned_orders(columns, of, weight), ties
+
+    heavy, twice = learned(np.full(rows, 2.0), 1), learned(np.ones(2 * rows), 2)
+    assert heavy == twice
+    assert heavy[1] == ([("a", "b")] if rows == 60 else []) and heavy[2] == {"name": "tier"}

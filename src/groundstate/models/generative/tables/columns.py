@@ -62,9 +62,9 @@ class NumberColumn:
         share = np.bincount(at, weight[there]) / weight[there].sum()
         upper = np.cumsum(share)
         lower = upper - share
-        rows = max(int(there.sum()), 1)
+        rows = max(float(weight[there].sum()), 1.0)
         jump = share > max(JUMP, SEEN / rows)
-        keep = jump | _spaced(upper, int(2 * np.sqrt(there.sum())))
+        keep = jump | _spaced(upper, int(2 * np.sqrt(rows)))
         xs: list[float] = []
         ps: list[float] = []
         for v, lo, hi, own in zip(x[keep], lower[keep], upper[keep], jump[keep], strict=True):

@@ -70,7 +70,7 @@ def derived_columns(
             # a column that two others are made from stays
             if any(d.source == column.name for d in found.values()):
                 break
-            if len(other.levels) * EACH > len(there) or other.rest or len(column.levels) < 2:
+            if len(other.levels) * EACH > weight.sum() or other.rest or len(column.levels) < 2:
                 continue
             table: dict[Any, Any] = {}
             theirs = values[other.name]

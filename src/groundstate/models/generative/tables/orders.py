@@ -34,10 +34,10 @@ def learned_orders(
                 continue
             x, y = values[a.name], values[b.name]
             both = ~np.isnan(x) & ~np.isnan(y) & (weight > 0)
-            if both.sum() < ROWS or not bool((x[both] <= y[both]).all()):
+            w = weight[both]
+            if w.sum() < ROWS or not bool((x[both] <= y[both]).all()):
                 continue
-            apart = np.searchsorted(np.sort(y[both]), x[both]) / both.sum()  # as if independent
-            if apart.mean() > OFTEN:
+            if _apart(x[both], y[both], w) > OFTEN:
                 found.append((a.name, b.name))
     # of a chain the neighbours say all, and of two equal columns one
     return [
@@ -46,6 +46,13 @@ def learned_orders(
         if not any((a, c) in found and (c, b) in found for c in values if c not in (a, b))
         or (b, a) in found
     ]
+
+
+def _apart(x: NDArray[np.float64], y: NDArray[np.float64], w: NDArray[np.float64]) -> float:
+    """How often y would be below x if the two had nothing to do with each other."""
+    order = np.argsort(y, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(w[order])])[np.searchsorted(y[order], x)]
+    return float(w @ below / w.sum() ** 2)
 
 
 def broken(frame: pl.DataFrame, orders: Sequence[Order]) -> NDArray[np.bool_]:
