@@ -357,6 +357,8 @@ if TYPE_CHECKING:
         MaskedLanguageModel as MaskedLanguageModel,
     )
     from groundstate.models.text.text_classifier import TextClassifier as TextClassifier
+    from groundstate.models.text.text_cnn_classifier import TextCNNClassifier as TextCNNClassifier
+    from groundstate.models.text.text_cnn_regressor import TextCNNRegressor as TextCNNRegressor
     from groundstate.models.text.text_tagger import TextTagger as TextTagger
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (

@@ -19,12 +19,12 @@ _OPEN: Any = object()  # a trait that a class leaves to the classes it inherits 
 class Cost:
     r"""About how long a fit takes on one idle core, for whoever has to plan with a clock.
 
-    .. math:: s + u\,(n/1000)^r (d/10)^c (k/2)^q \quad\text{seconds}
+    .. math:: s + u\,(n/1000)^r (d/10)^c (k/2)^q (\max(w, 1)/30)^p \quad\text{seconds}
 
     Attributes
     ----------
-    unit : u, seconds for 1,000 rows of 10 numbers and two classes, without the start
-    rows, columns, classes : r, c, q
+    unit : u, seconds for 1,000 rows of 10 numbers (and 30 words) and two classes, without the start
+    rows, columns, classes, words : r, c, q, p
     start : s
 
     Examples
@@ -37,12 +37,13 @@ class Cost:
     rows: float = 1.0
     columns: float = 1.0
     classes: float = 0.0
+    words: float = 0.0
     start: float = 0.01
 
-    def seconds(self, n: int, d: int, k: int) -> float:
-        """Seconds for n rows of d numbers and k classes."""
+    def seconds(self, n: int, d: int, k: int, w: float = 30.0) -> float:
+        """Seconds for n rows of d numbers, k classes and texts of w words."""
         size = (n / 1000) ** self.rows * (d / 10) ** self.columns * (k / 2) ** self.classes
-        return self.start + self.unit * size
+        return self.start + self.unit * size * (max(w, 1.0) / 30) ** self.words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,8 @@ class Traits:
     program : ``(estimator, X, y, weights, settings)`` to fitted clones, many as one; it raises
         ``NotApplicable`` for what it cannot take
     cost : how long a fit takes, about; None: unknown
+    words : the parameter that is told which columns hold the words of a text in their order, of a
+        model that reads them; None: texts reach it as terms or as a few numbers
     preset : parameters with which a study tries it unasked, where its defaults, which are those of
         other libraries, do not suit columns of unit scale
 
@@ -94,13 +97,14 @@ class Traits:
     compared_with: Mapping[str, Mapping[str, Any]] = _OPEN
     program: Callable[..., list[Any]] | None = _OPEN
     cost: Cost | None = _OPEN
+    words: str | None = _OPEN
     preset: Mapping[str, Any] | None = _OPEN
 
 
 FOREIGN = Traits(  # of classes that declare nothing, such as another library's
     space=None, single_columns=None, scaled_target=False, linear_in_y=False, leverage=None,
     strength=None, steps=None, counts_all_steps=None, summed=None, prepares=False, compared_with={},
-    program=None, cost=None, preset=None,
+    program=None, cost=None, words=None, preset=None,
 )  # fmt: skip
 
 
@@ -177,6 +181,17 @@ def takes_sparse_rows(estimator: Any) -> bool:
     if declared is not None:
         return bool(declared == "csr")
     return bool(get_tags(estimator).input_tags.sparse)
+
+
+def reads_words(estimator: Any) -> str | None:
+    """The parameter of a model that is told which columns hold words of texts; None of others.
+
+    >>> from groundstate import Ridge, TextCNNRegressor
+    >>> reads_words(TextCNNRegressor()), reads_words(Ridge())
+    ('texts', None)
+    """
+    inner = _inner(estimator)
+    return traits_of(estimator).words if inner is None else reads_words(inner)
 
 
 # distributions of positive, whole or bounded values, which a shift would leave

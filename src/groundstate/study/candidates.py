@@ -12,7 +12,7 @@ from sklearn.base import clone
 from groundstate.data.messages import did_you_mean
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.table import TablePredictor
-from groundstate.models.traits import takes_sparse_rows, traits_of
+from groundstate.models.traits import reads_words, takes_sparse_rows, traits_of
 from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
 from groundstate.study.race.names import OPTIONAL
@@ -30,7 +30,7 @@ def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
     """What `fit` tries by default: one model of each kind, as they are registered.
 
     Where some columns are text, those that are registered for text; where only text is, those of
-    them that learn from its terms.
+    them that learn from its terms or read its words.
 
     All its classifiers give probabilities, which calibration, sets of classes and costs need.
 
@@ -42,7 +42,7 @@ def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
     places = {r.name: r.shortlist_text if text else r.shortlist for r in fitting}
     rows = [row for row in fitting if places[row.name] is not None]
     if text == "only":
-        rows = [row for row in rows if takes_sparse_rows(row.obj())]
+        rows = [row for row in rows if takes_sparse_rows(row.obj()) or reads_words(row.obj())]
     rows.sort(key=lambda row: (places[row.name], row.name))
     return [row.name for row in rows if n_rows <= (row.shortlist_rows or n_rows)]
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
+from groundstate.data.tables.table import Table
 from groundstate.errors import DataError, Unreliable
 from groundstate.evaluate.rows import Floats, classes_of, n_rows, take
 from groundstate.evaluate.splits.folds import Split, folds
@@ -27,12 +29,13 @@ ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 300, 30, 400
 REPEATS = 5  # of a design that judges every row
 _WORK = 85.0  # what judging every row costs unasked at most, in nominal seconds
 _QUICK = 0.5  # nominal seconds of a fit, up to which a candidate can be the first answer
+_COUNTED = 1000  # texts whose words are counted, about
 _LONG = 20.0  # nominal seconds from which more processes are worth their start
 
 
 @dataclass(frozen=True)
 class Size:
-    """Rows, columns and classes of a table: what the cost of a fit depends on.
+    """Rows, columns and classes of a table, and words of its texts: what the cost of a fit depends on.
 
     >>> Size(150, 4, 3).of(None)
     0.008
@@ -41,6 +44,17 @@ class Size:
     rows: int
     columns: int = 10
     classes: int = 2
+    words: float = 0.0
+
+    @classmethod
+    def of_table(cls, table: Table, classes: NDArray[Any] | None) -> Size:
+        """Of a table, with the classes of its target."""
+        words = 0.0
+        for name in table.features.schema.of_kind("text"):
+            some = table.frame[name].gather_every(-(-table.n_rows // _COUNTED))
+            counts = some.cast(pl.String).fill_null("").str.count_matches(r"\w+").to_numpy()
+            words += float(counts.mean())
+        return cls(table.n_rows, table.n_columns, 2 if classes is None else len(classes), words)
 
     def of(self, model: Any) -> float:
         """Nominal seconds of a fit, as the class declares them; of other models a guess."""
@@ -50,7 +64,7 @@ class Size:
             return sum(self.of(member) for member in members)
         declared = traits_of(inner).cost
         if declared is not None:
-            return declared.seconds(self.rows, self.columns, self.classes)
+            return declared.seconds(self.rows, self.columns, self.classes, self.words)
         return 0.008 * max(1.0, self.rows / 1000)
 
 

@@ -159,8 +159,7 @@ def _judges(found: Assessment, key: Key) -> list[tuple[Any, NDArray[np.intp]]]:
 
 def _models(found: Assessment) -> int:
     """How many folds' models are made again: one where the class declares that a fit takes long."""
-    k = 2 if found.classes is None else len(found.classes)
-    fit = Size(found.table.n_rows, found.table.n_columns, k).of(found.developed.recipe)
+    fit = Size.of_table(found.table, found.classes).of(found.developed.recipe)
     return _FOLDS if _FOLDS * fit <= _QUICK else 1
 
 

@@ -26,6 +26,7 @@ from groundstate.data.preparation.levels import (
 from groundstate.data.preparation.terms import Terms
 from groundstate.data.preparation.topics import Text
 from groundstate.data.preparation.weighted import check_weights, tally
+from groundstate.data.preparation.words import Words
 from groundstate.data.reader import read
 from groundstate.data.tables.schema import Column, Schema
 from groundstate.data.tables.table import Table
@@ -43,7 +44,7 @@ class Preparation:
                days between every two columns of dates
     list       one column per item, and their number
     text       hashed words by TF-IDF along `text_size` directions; with `sparse` words, pairs of
-               words and pieces of words by TF-IDF
+               words and pieces of words by TF-IDF; with `words` the numbers of its words in order
     id         left out, as are constant columns
     =========  =====================================================================
 
@@ -65,6 +66,9 @@ class Preparation:
     positive
         Whether the numbers are for a model of counts: numbers lie between 0 and 1 instead of
         around 0, and no label is encoded by the target.
+    words
+        Most words of a text that are numbered in their order, for a model that reads them; 0: text
+        becomes terms or directions.
 
     Attributes
     ----------
@@ -100,6 +104,7 @@ class Preparation:
         trees: bool = False,
         sparse: bool = False,
         positive: bool = False,
+        words: int = 0,
     ) -> None:
         self.max_categories = max_categories
         self.text_bins = text_bins
@@ -107,6 +112,7 @@ class Preparation:
         self.trees = trees
         self.sparse = sparse
         self.positive = positive
+        self.words = words
 
     def fit(
         self,
@@ -195,6 +201,8 @@ class Preparation:
             most = 2 * self.max_categories
             return Items.fit(values, weights, column.form, most, scaling), None
         if kind == "text":
+            if self.words:
+                return Words.fit(values, weights, self.words), None
             if self.sparse:
                 return Terms.fit_transform(values, weights)
             return Text.fit(values, weights, self.text_bins, self.text_size), None
@@ -246,6 +254,17 @@ class Preparation:
         named.append([f"{later} after {earlier}" for later, earlier in self.gaps_])
         return [name for names in named for name in names]
 
+    def word_columns(self) -> tuple[tuple[int, int], ...]:
+        """Where the words of each text stand in a row: their first column and the one behind the last."""
+        self._check_fitted()
+        found, at = [], 0
+        for name, encoder in self.encoders_.items():
+            behind = at + len(encoder.names(name))
+            if isinstance(encoder, Words):
+                found.append((at, behind))
+            at = behind
+        return tuple(found)
+
     def to_state(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""
         self._check_fitted()
@@ -257,6 +276,7 @@ class Preparation:
             "trees": self.trees,
             "sparse": self.sparse,
             "positive": self.positive,
+            "words": self.words,
             "gaps": [[*pair, n.to_state()] for pair, n in self.gaps_.items()],
             "schema": self.schema_.to_dict(),
             "notes": list(self.notes_),
@@ -272,8 +292,9 @@ class Preparation:
                 state["text_bins"],
                 state["text_size"],
                 state["trees"],
-                state.get("sparse", False),  # older files have neither
+                state.get("sparse", False),  # older files have none of these
                 state.get("positive", False),
+                state.get("words", 0),
             )
             made.gaps_ = {(a, b): Numeric(**n) for a, b, n in state.get("gaps", ())}
             made.schema_ = Schema.from_dict(state["schema"])
@@ -347,7 +368,7 @@ class _Target:
 
 _ENCODERS: dict[str, Any] = {
     encoder.kind: encoder
-    for encoder in (Numeric, Category, Items, Ordinal, TargetMean, Date, Text, Terms)
+    for encoder in (Numeric, Category, Items, Ordinal, TargetMean, Date, Text, Terms, Words)
 }
 _MOST_DATES = 5  # columns whose differences are looked at
 

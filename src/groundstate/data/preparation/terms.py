@@ -28,7 +28,7 @@ PAIRED = 1.5
 """Length of a row of pairs, which are many and rare: the penalty trusts each less than a word."""
 
 _LONG_WORD = 12  # mean letters of a "word", above which the script does not part its words
-_TWICE = 2.0  # weight of texts that a pair or a piece must be in
+TWICE = 2.0  # weight of texts that a pair, a piece or a numbered word must be in
 _MOST = {"words": 200_000, "pairs": 200_000, "pieces": 200_000}
 _SIZES = (2, 3, 4, 5)  # of pieces, which keep inside a word with a blank on either side
 _NONE = pl.Series("pieces", [], dtype=pl.String)
@@ -71,7 +71,7 @@ class Terms:
         cls, values: pl.Series, weights: Floats | None
     ) -> tuple[Terms, scipy.sparse.csr_array]:
         counts = np.ones(len(values)) if weights is None else weights
-        texts = _plain(values)
+        texts = plain(values)
         whole = Tokens.of(texts, None, counts)
         tokens = whole.heaviest(counts, _MOST["words"])
         pairs = tokens.frequent_pairs(counts)
@@ -79,7 +79,7 @@ class Terms:
         if whole.short(texts, counts):
             pieces, spelled = whole.frequent_pieces(counts)
             blocks.append(spelled)
-        holds = np.concatenate([_holding(block, counts) for block in blocks])
+        holds = np.concatenate([holding(block, counts) for block in blocks])
         rarity = 1 + np.log((1 + counts.sum()) / (1 + holds))
         made = cls(tokens.words, pairs, pieces, rarity)
         return made, made._weighed(blocks)
@@ -87,7 +87,7 @@ class Terms:
     def transform(self, values: pl.Series) -> scipy.sparse.csr_array:
         """Weighed terms of texts, ``(n, W + P + G)``."""
         key = ("transform", values, self.rarity)
-        return _remembered(key, lambda: self._weighed(self._blocks(_plain(values))))
+        return _remembered(key, lambda: self._weighed(self._blocks(plain(values))))
 
     def _blocks(self, texts: pl.Series) -> list[scipy.sparse.csr_array]:
         tokens = Tokens.of(texts, self.words)
@@ -147,9 +147,15 @@ class Tokens:
     code: Ints
 
     @classmethod
-    def of(cls, texts: pl.Series, words: pl.Series | None, counts: Floats | None = None) -> Tokens:
+    def of(
+        cls,
+        texts: pl.Series,
+        words: pl.Series | None,
+        counts: Floats | None = None,
+        pattern: str = r"\w+",
+    ) -> Tokens:
         """The words of texts; unless they are given, those of texts of positive weight."""
-        lists = texts.str.extract_all(r"\w+")
+        lists = texts.str.extract_all(pattern)
         row = np.repeat(np.arange(len(texts)), lists.list.len().to_numpy())
         flat = lists.filter(lists.list.len() > 0).explode()
         if words is None:
@@ -164,7 +170,7 @@ class Tokens:
         """With the words of the heaviest texts only, where there are too many to keep."""
         if len(self.words) <= most:
             return self
-        weight = _holding(self.counts(), counts)
+        weight = holding(self.counts(), counts)
         kept = np.sort(np.argsort(-weight, kind="stable")[:most])
         code = np.full(len(self.words) + 1, -1)  # the last stands for unknown words
         code[kept] = np.arange(len(kept))
@@ -190,9 +196,9 @@ class Tokens:
         """Neighbours in texts of a total weight of two or more, as numbers of words.  # (P, 2)"""
         row, pair = self._pairs()
         found = pl.DataFrame({"pair": pair, "w": counts[row], "row": row})
-        several = found.group_by("pair").agg(pl.col("w").sum()).filter(pl.col("w") >= _TWICE)
+        several = found.group_by("pair").agg(pl.col("w").sum()).filter(pl.col("w") >= TWICE)
         found = found.join(several.select("pair"), on="pair", how="semi").unique(["pair", "row"])
-        heavy = found.group_by("pair").agg(pl.col("w").sum()).filter(pl.col("w") >= _TWICE)
+        heavy = found.group_by("pair").agg(pl.col("w").sum()).filter(pl.col("w") >= TWICE)
         top = heavy.sort("w", "pair", descending=[True, False]).head(_MOST["pairs"])["pair"]
         kept = np.sort(top.to_numpy())
         width = max(1, len(self.words))
@@ -214,13 +220,14 @@ class Tokens:
         held = self.counts()
         every = _cut(self.words)["piece"].unique().sort()
         table = (held @ _spelling(self.words, every)).tocsr()
-        weight = _holding(table, counts)
-        kept = np.flatnonzero(weight >= _TWICE)
+        weight = holding(table, counts)
+        kept = np.flatnonzero(weight >= TWICE)
         kept = np.sort(kept[np.argsort(-weight[kept], kind="stable")[: _MOST["pieces"]]])
         return every.gather(kept).alias("pieces"), table[:, kept].tocsr()
 
 
-def _plain(values: pl.Series) -> pl.Series:
+def plain(values: pl.Series) -> pl.Series:
+    """Texts in small letters, empty where they are missing."""
     return values.cast(pl.String).fill_null("").str.to_lowercase().alias("text")
 
 
@@ -255,7 +262,7 @@ def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> scipy.sparse.csr_
     return made
 
 
-def _holding(table: scipy.sparse.csr_array, counts: Floats) -> Floats:
+def holding(table: scipy.sparse.csr_array, counts: Floats) -> Floats:
     """Weight of the rows that hold each column."""
     row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     return np.bincount(table.indices, counts[row], minlength=table.shape[1]).astype(np.float64)

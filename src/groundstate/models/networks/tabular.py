@@ -9,22 +9,29 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
+from groundstate.energy.networks.location import LOCATIONS
 from groundstate.learn.base import Batch, History, Rule, weighted_mean
 from groundstate.learn.rules.members import MemberLoss
 from groundstate.learn.solvers.networks.anneal import Anneal
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining
+from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.learn.train.schedules import FlatCosine
 from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.networks.answers import NetworkClassifier, NetworkRegressor
 from groundstate.models.networks.mlp import _sizes
 from groundstate.models.networks.model import NetworkModel
+from groundstate.models.networks.seeds import init_key
 from groundstate.models.traits import Cost, Traits
+from groundstate.nn.heads.base import Head
 from groundstate.nn.tabular.net import TabularNet
 from groundstate.nn.tabular.numbers import RobustScale
 
@@ -92,13 +99,17 @@ class TabularModel(NetworkModel):
     _averages: ClassVar[Any] = "outputs"  # what the members' mean is of
     _few: bool = False
 
+    def _reader(self, X: Tensor, key: Key) -> nn.Module | None:
+        """What reads columns that are no numbers, for rows to learn from."""
+        return None
+
     def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
-        numbers = self._scale.numbers.nonzero()[:, 0].tolist()
+        numbers = [self._rest[i] for i in self._scale.numbers.nonzero()[:, 0].tolist()]
         net = TabularNet(
             d, _sizes(self), outputs, members=self.n_members, numbers=numbers,
             frequencies=self.n_frequencies, size=self.embedding_size, sigma=self.frequency_scale,
             activation=self.activation, dropout=self.dropout, mean=self._averages,
-            generator=key.torch(),
+            reader=self._read, generator=key.torch(),
         )  # fmt: skip
         net.scale = self._scale
         return net.to(self._scale.centre.device)
@@ -107,11 +118,16 @@ class TabularModel(NetworkModel):
         total = float(len(X) if weight is None else weight.double().sum())
         self._few = total < SMALL
         if self._continued_or_none() is None:
-            self._scale = RobustScale(X.shape[1]).to(X.device, torch.float64).fit(X, weight)
+            self._read = self._reader(X, init_key(self.random_state).fold("read"))
+            others = () if self._read is None else self._read.columns
+            self._rest = [i for i in range(X.shape[1]) if i not in set(others)]
+            own = X[:, self._rest] if len(others) else X
+            self._scale = RobustScale(own.shape[1]).to(X.device, torch.float64).fit(own, weight)
         try:
             plan = super()._build(X, y, weight)
         finally:
-            self.__dict__.pop("_scale", None)
+            for name in ("_scale", "_read", "_rest"):
+                self.__dict__.pop(name, None)
         return plan
 
     def _continued_or_none(self) -> Energy | None:
@@ -168,6 +184,59 @@ class TabularModel(NetworkModel):
             return super()._run(plan, data, weight, [*fade, *callbacks], checked)
         finally:
             plan.energy.to(dtype)
+
+
+class TabularClassifier(TabularModel, NetworkClassifier):
+    """One label for each row, by the mean of the members' probabilities."""
+
+    _averages: ClassVar[str] = "probabilities"
+    loss = "log_loss"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        assert tags.classifier_tags is not None
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        shape = np.shape(y)
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(
+                f"y has {shape[1]} columns, but this model gives one label per row; use MLPClassifier "
+                "for several"
+            )
+        return super()._target(y)
+
+    def _n_scores(self, k: int) -> int:
+        return k
+
+    def _judge(self, energy: Energy) -> Score:
+        return minus_log_loss
+
+
+class TabularRegressor(TabularModel, NetworkRegressor):
+    """Values, by the mean of the members' outputs in units of the target's spread around its mean."""
+
+    def _head(self, m: int) -> Head:
+        head = super()._head(m)
+        if head.name not in LOCATIONS:
+            raise ValueError(
+                f"loss={self.loss!r} is a distribution, but members average values; use one of "
+                f"{', '.join(LOCATIONS)}, or MLPRegressor for a distribution"
+            )
+        return head
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        plan = super()._build(X, y, weight)
+        if y is not None and plan.energy is not getattr(self, "energy_", None):
+            share = torch.ones(len(y), dtype=torch.float64, device=y.device)
+            share = share if weight is None else weight.double()
+            share = share / share.sum()
+            mean = share @ y.double()
+            spread = (share @ (y.double() - mean).square()).sqrt()
+            net: Any = plan.energy.net
+            net.shift, net.gain = mean, torch.where(spread > 0, spread, 1.0)
+        return plan
 
 
 def minus_log_loss(energy: Energy, rows: Batch, weight: Tensor | None) -> float:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import Tags
-
-from groundstate.energy.base import Energy
-from groundstate.learn.solvers.networks.stopping import Score
-from groundstate.models.networks.answers import NetworkClassifier
-from groundstate.models.networks.tabular import TabularModel, minus_log_loss
+from groundstate.models.networks.tabular import TabularClassifier
 from groundstate.registry import models
 
 
@@ -19,7 +12,7 @@ from groundstate.registry import models
     family="networks", task="classification", role="classifier", max_rows=200_000, auto=False,
     shortlist=9, shortlist_rows=50_000,
 )  # fmt: skip
-class TabularMLPClassifier(TabularModel, NetworkClassifier):
+class TabularMLPClassifier(TabularClassifier):
     r"""Labels by a network made for tables, of M members that share most of their parameters.
 
     .. math::
@@ -51,9 +44,6 @@ class TabularMLPClassifier(TabularModel, NetworkClassifier):
     (True, (150, 3))
     """
 
-    _averages: ClassVar[str] = "probabilities"
-    loss = "log_loss"
-
     def __init__(
         self,
         hidden_layer_sizes: Any = (128, 128),
@@ -81,24 +71,3 @@ class TabularMLPClassifier(TabularModel, NetworkClassifier):
         callbacks: Any = None,
     ) -> None:
         self._keep(locals())
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        assert tags.classifier_tags is not None
-        tags.classifier_tags.multi_label = False
-        return tags
-
-    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
-        shape = np.shape(y)
-        if len(shape) == 2 and shape[1] > 1:
-            raise ValueError(
-                f"y has {shape[1]} columns, but this model gives one label per row; use MLPClassifier "
-                "for several"
-            )
-        return super()._target(y)
-
-    def _n_scores(self, k: int) -> int:
-        return k
-
-    def _judge(self, energy: Energy) -> Score:
-        return minus_log_loss

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from groundstate.energy.networks.location import LOCATIONS
-from groundstate.models.base import Plan
-from groundstate.models.networks.answers import NetworkRegressor
-from groundstate.models.networks.tabular import TabularModel
-from groundstate.nn.heads.base import Head
+from groundstate.models.networks.tabular import TabularRegressor
 from groundstate.registry import models
 
 
@@ -19,7 +12,7 @@ from groundstate.registry import models
     family="networks", task="regression", role="regressor", max_rows=200_000, auto=False,
     shortlist=9, shortlist_rows=50_000,
 )  # fmt: skip
-class TabularMLPRegressor(TabularModel, NetworkRegressor):
+class TabularMLPRegressor(TabularRegressor):
     r"""Values by a network made for tables, of M members that share most of their parameters.
 
     .. math::
@@ -78,24 +71,3 @@ class TabularMLPRegressor(TabularModel, NetworkRegressor):
         callbacks: Any = None,
     ) -> None:
         self._keep(locals())
-
-    def _head(self, m: int) -> Head:
-        head = super()._head(m)
-        if head.name not in LOCATIONS:
-            raise ValueError(
-                f"loss={self.loss!r} is a distribution, but members average values; use one of "
-                f"{', '.join(LOCATIONS)}, or MLPRegressor for a distribution"
-            )
-        return head
-
-    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        plan = super()._build(X, y, weight)
-        if y is not None and plan.energy is not getattr(self, "energy_", None):
-            share = torch.ones(len(y), dtype=torch.float64, device=y.device)
-            share = share if weight is None else weight.double()
-            share = share / share.sum()
-            mean = share @ y.double()
-            spread = (share @ (y.double() - mean).square()).sqrt()
-            net: Any = plan.energy.net
-            net.shift, net.gain = mean, torch.where(spread > 0, spread, 1.0)
-        return plan

@@ -22,7 +22,7 @@ from groundstate.models.tables.dequantise import dequantised
 from groundstate.models.tables.explained import Explained
 from groundstate.models.tables.restored import kept, opened, restored
 from groundstate.models.tables.scaled_target import TargetScale, scale_for
-from groundstate.models.traits import Traits, asks_single_columns, takes_sparse_rows
+from groundstate.models.traits import Traits, asks_single_columns, reads_words, takes_sparse_rows
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -56,6 +56,8 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
     trees : bool or None
         Whether the numbers are for trees (unscaled numbers, numbered labels); by the estimator
         when None.
+    text_words : int, default=256
+        Most words of a text that a model reads which takes them in their order.
     sparse : bool or None
         Whether text becomes sparse terms instead of few directions; by the estimator when None.
     schema : Schema, optional
@@ -112,6 +114,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         max_categories: int = 20,
         text_bins: int = 4096,
         text_size: int = 50,
+        text_words: int = 256,
         trees: bool | None = None,
         sparse: bool | None = None,
         schema: Schema | None = None,
@@ -122,6 +125,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         self.max_categories = max_categories
         self.text_bins = text_bins
         self.text_size = text_size
+        self.text_words = text_words
         self.trees = trees
         self.sparse = sparse
         self.schema = schema
@@ -158,7 +162,12 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         """
         prepared, target = self._learn_preparation(X, y, sample_weight)
         weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
-        return self._take(clone(self.estimator).fit(prepared, target, **weights))
+        return self._take(self._asked().fit(prepared, target, **weights))
+
+    def _asked(self) -> Any:
+        """A clone of the estimator that knows which prepared columns hold words, where it reads them."""
+        made, told = clone(self.estimator), reads_words(self.estimator)
+        return made if told is None else made.set_params(**{told: self.preparation_.word_columns()})
 
     def _learn_preparation(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """Learn all but the estimator; what that learns from."""
@@ -178,8 +187,9 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         trees = asks_single_columns(self.estimator) if self.trees is None else bool(self.trees)
         sparse = takes_sparse_rows(self.estimator) if self.sparse is None else bool(self.sparse)
         positive = get_tags(self.estimator).input_tags.positive_only
+        words = 0 if reads_words(self.estimator) is None else self.text_words
         self.preparation_ = Preparation(
-            self.max_categories, self.text_bins, self.text_size, trees, sparse, positive
+            self.max_categories, self.text_bins, self.text_size, trees, sparse, positive, words
         )
         # labels of many levels are encoded by the target, a training row never by its own
         kind = get_tags(self.estimator).estimator_type

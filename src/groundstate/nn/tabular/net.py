@@ -13,6 +13,7 @@ from groundstate.nn.blocks.activations import ACTIVATIONS
 from groundstate.nn.blocks.contract import blocks, rows_of
 from groundstate.nn.tabular.members import MemberLinear, SharedLinear
 from groundstate.nn.tabular.numbers import PeriodicEmbedding, RobustScale
+from groundstate.nn.text.words import WordFeatures
 
 
 class LerpActivation(nn.Module):
@@ -47,7 +48,8 @@ class TabularNet(nn.Module):
         h_m^{l+1} = \sigma(s_m^l\odot W^l(r_m^l\odot h_m^l) + b_m^l),\quad f_m(x) = V_m h_m^L + c_m .
 
     Columns of numbers are scaled by their quantiles, clipped smoothly and embedded by waves; other
-    columns, of two values, go on as they are. The answer is the mean of the members' outputs, or for
+    columns, of two values, go on as they are, and columns that a ``reader`` has become its features.
+    The answer is the mean of the members' outputs, or for
     ``mean="probabilities"`` the logarithm of the mean of their softmax. Outputs are in units of
     ``gain`` around ``shift``, so that weights of order 1 suit a target of any scale.
 
@@ -57,11 +59,13 @@ class TabularNet(nn.Module):
     hidden : units of every hidden layer
     outputs : of every member
     members : M
-    numbers : places of the columns that are embedded; None is all
+    numbers : places of the columns that are embedded; None is all that the reader leaves
     frequencies, size, sigma : of the embedding; ``frequencies=0`` leaves it out
     activation : name of ``groundstate.nn.blocks.activations.ACTIVATIONS``
     dropout : probability of leaving out each hidden unit in a training step
     mean : "outputs" or "probabilities"
+    reader : module of columns that are no numbers, such as ``groundstate.nn.text.words.TextColumns``: from
+        all columns to ``out_features``, of which it reads ``columns``
     generator : of the first values
 
     Attributes
@@ -94,23 +98,29 @@ class TabularNet(nn.Module):
         activation: str = "silu",
         dropout: float = 0.0,
         mean: Literal["outputs", "probabilities"] = "outputs",
+        reader: Any = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.features, self.hidden, self.outputs = features, tuple(hidden), outputs
-        self.numbers = tuple(range(features)) if numbers is None else tuple(numbers)
+        self.reader = reader
+        read = set() if reader is None else set(reader.columns)
+        self.rest = tuple(i for i in range(features) if i not in read)
+        self.numbers = self.rest if numbers is None else tuple(numbers)
         self.members, self.frequencies, self.size = members, frequencies, size
         self.sigma, self.activation, self.dropout, self.mean = sigma, activation, dropout, mean
-        self.scale = RobustScale(features)
+        self.scale = RobustScale(len(self.rest))
         waves = frequencies > 0 and len(self.numbers) > 0
         self.embed = (
             PeriodicEmbedding(len(self.numbers), frequencies, size, sigma, generator=generator)
             if waves
             else None
         )
-        others = [i for i in range(features) if not waves or i not in set(self.numbers)]
-        self.others = tuple(others)
-        chunks = [*([size] * len(self.numbers) if waves else []), *[1] * len(others)]
+        waving = set(self.numbers) if waves else set()
+        self._waves = [at for at, i in enumerate(self.rest) if i in waving]
+        self.others = tuple(at for at, i in enumerate(self.rest) if i not in waving)
+        chunks = [*[size] * len(self._waves), *[1] * len(self.others)]
+        chunks += [1] * (0 if reader is None else reader.out_features)
         width = sum(chunks)
         layers: list[nn.Module] = []
         for at, units in enumerate(self.hidden):
@@ -134,17 +144,20 @@ class TabularNet(nn.Module):
             "members": self.members, "numbers": list(self.numbers),
             "frequencies": self.frequencies, "size": self.size, "sigma": self.sigma,
             "activation": self.activation, "dropout": self.dropout, "mean": self.mean,
+            "reader": self.reader,
         }  # fmt: skip
 
     def single(self) -> None:
         """Weights in single precision; scales of columns and outputs keep theirs."""
-        for part in (self.embed, self.body, self.head):
+        for part in (self.embed, self.reader, self.body, self.head):
             if part is not None:
                 part.float()
 
     def undecayed(self) -> list[nn.Parameter]:
         """Parameters that weight decay would harm: all but the matrices."""
-        layers = [m for m in self.modules() if isinstance(m, SharedLinear | MemberLinear)]
+        layers = [
+            m for m in self.modules() if isinstance(m, SharedLinear | MemberLinear | WordFeatures)
+        ]
         kept = {id(layer.weight) for layer in layers}
         return [p for p in self.parameters() if id(p) not in kept]
 
@@ -153,10 +166,12 @@ class TabularNet(nn.Module):
 
         Columns are scaled in the precision they come in, the rest is in that of the weights.
         """
-        x = self.scale(x).to(self.head.weight.dtype)
-        if self.embed is not None:
-            own = self.embed(x[:, list(self.numbers)])
-            x = torch.cat([own, x[:, list(self.others)]], 1) if self.others else own
+        columns = x if self.reader is None else x[:, list(self.rest)]
+        own = self.scale(columns).to(self.head.weight.dtype)
+        parts = [] if self.embed is None else [self.embed(own[:, self._waves])]
+        parts += [own[:, list(self.others)]] if self.others else []
+        parts += [] if self.reader is None else [self.reader(x)]
+        x = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
         h = x[:, None].expand(-1, self.members, -1)
         found: Tensor = self.head(self.body(h))
         return found

@@ -91,8 +91,7 @@ class Stages:
         with self.watch("auditing the table"):
             self.findings: tuple[Finding, ...] = audit_before(question)
             tune = 0 if self.search is None else self.search.n_trials
-            k = 2 if question.classes is None else len(question.classes)
-            self.size = Size(question.n, question.table.n_columns, k)
+            self.size = Size.of_table(question.table, question.classes)
             few = usual_repeats(self.candidates, self.size, settings.folds, tune)
             wanted = settings.repeats or (few if self.clock.budget is None else REPEATS)
             self.whole = choose_design(
