@@ -144,7 +144,14 @@ def step_name(model: Any) -> str:
 
 def schedule(model: Any, checkpoints: int) -> list[int]:
     """Numbers of steps to stop at, evenly up to what the model would take."""
-    most = int(model.get_params(deep=True)[step_name(model)])
+    name = step_name(model)
+    most = model.get_params(deep=True)[name]
+    if most is None:
+        raise DataError(
+            f"{name}=None lets {type(model).__name__} choose by the number of rows, so there is nothing to "
+            f"divide into checkpoints; give {name} a number, or leave checkpoints at 0"
+        )
+    most = int(most)
     stops = np.unique(np.ceil(most * np.arange(1, checkpoints + 1) / checkpoints).astype(int))
     return [int(stop) for stop in stops]
 

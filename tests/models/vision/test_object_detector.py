@@ -18,8 +18,7 @@ from groundstate.compute.rows import Objects
 from groundstate.data import make_shapes
 from groundstate.data.detection import DetectionSet, Truth
 from groundstate.errors import DataError, ShapeError
-from groundstate.models.vision.detection.door import class_names, objects_of
-from groundstate.models.vision.object_detector import _quantiles
+from groundstate.models.vision.detection.door import class_names, objects_of, side_quantiles
 
 NAMES = np.array(["circle", "square", "triangle"])
 TINY: dict[str, Any] = {
@@ -205,9 +204,11 @@ def test_labels_are_names_or_numbers() -> None:
 
 def test_anchors_follow_the_objects() -> None:
     sides = np.array([10.0, 20.0, 30.0, 40.0])
-    assert _quantiles(sides, np.ones(4)) == (10.0, 20.0, 30.0, 40.0)
+    assert side_quantiles(sides, np.ones(4)) == (10.0, 20.0, 30.0, 40.0)
     weight = np.array([1.0, 2.0, 0.0, 3.0])
-    assert _quantiles(sides, weight) == _quantiles(np.repeat(sides, weight.astype(int)), np.ones(6))
+    assert side_quantiles(sides, weight) == side_quantiles(
+        np.repeat(sides, weight.astype(int)), np.ones(6)
+    )
     X, y = scenes()
     model = clone(tiny()).set_params(network_params=None, max_epochs=1).fit(X, y)
     assert (

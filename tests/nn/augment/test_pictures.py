@@ -249,7 +249,7 @@ def test_cutmix_counts_the_pixels_that_stayed() -> None:
         (lambda: ColourJitter(hue=0.7), r"hue is in \[0, 0.5\]"),
         (lambda: Cutout(2.0), "size is a share"),
         (lambda: CutMix(-1.0), "alpha must be at least 0"),
-        (lambda: preset("heavy"), "augment is one of none, light, photo, strong"),
+        (lambda: preset("heavy"), "augment is one of none, light, scenes, photo, strong"),
     ],
 )
 def test_bad_settings(make: object, said: str) -> None:

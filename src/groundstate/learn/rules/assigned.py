@@ -9,12 +9,16 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.reduce import current
-from groundstate.compute.rows import Objects
-from groundstate.compute.rows.ragged import content_words
+from groundstate.compute.rows import Objects, Ragged
+from groundstate.compute.rows.ragged import content_words, offsets_of
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.detection import DetectionEnergy
+from groundstate.errors import Unsupported
 from groundstate.learn.base import Batch, Rule, Terms
+from groundstate.nn.augment import Augment
 from groundstate.nn.detection.sampling import row_words, uniforms
+
+SEEN, SMALLEST = 0.3, 2.0  # share of a box inside, and pixels of a side, below which it is left out
 
 
 class BalancedSample(Rule):
@@ -33,6 +37,8 @@ class BalancedSample(Rule):
     mirror : float
         Share of the pictures that are mirrored left to right in a step, with their boxes and masks.
         How many boxes are sampled is a setting of the network.
+    augment : Augment, optional
+        Further random changes of the pictures in a step; boxes and masks move with them.
 
     Examples
     --------
@@ -47,11 +53,13 @@ class BalancedSample(Rule):
 
     smooth = False
 
-    def __init__(self, mirror: float = 0.0) -> None:
+    def __init__(self, mirror: float = 0.0, augment: Augment | None = None) -> None:
         super().__init__()
+        if augment is not None and augment.mixes:
+            raise Unsupported("pictures with objects are not mixed; use mixup=0 and cutmix=0")
         if not 0 <= mirror <= 1:
             raise ValueError(f"mirror is a share of the pictures, from 0 to 1, got {mirror}")
-        self.mirror = mirror
+        self.mirror, self.augment = mirror, augment
 
     def extra_repr(self) -> str:
         return f"mirror={self.mirror}"
@@ -106,6 +114,8 @@ class BalancedSample(Rule):
         words = row_words(content_words(y.boxes), key)
         if self.mirror and generator is not None:
             x, y = mirrored(x, y, uniforms(words, 1, stream=2)[:, 0] < self.mirror)
+        if self.augment is not None and generator is not None:
+            x, y = augmented(x, y, self.augment, generator)
         parts = energy.parts(x, y, words).values()
         totals = torch.stack([part.total for part in parts])
         return totals, torch.stack([part.count for part in parts]).to(totals.dtype)
@@ -127,3 +137,23 @@ def mirrored(x: Tensor, y: Objects, which: Tensor) -> tuple[Tensor, Objects]:
         masks = masks.like(seen)
     moved = Objects(y.boxes.like(torch.where(own[:, None], turned, boxes)), y.labels, masks)
     return torch.where(which[:, None, None, None], x.flip(3), x), moved
+
+
+def augmented(
+    x: Tensor, y: Objects, augment: Augment, generator: torch.Generator
+) -> tuple[Tensor, Objects]:
+    """Pictures changed at random with their objects; those that leave the picture are left out."""
+    boxes, row = y.boxes.values, y.boxes.row
+    counts = y.counts.tolist()
+    masks = None if y.masks is None else y.masks.values.split(counts)
+    views = augment.together(x, masks=masks, boxes=boxes.split(counts), generator=generator)
+    assert views.boxes is not None and views.visible is not None
+    moved, visible = torch.cat(views.boxes), torch.cat(views.visible)
+    keep = (visible >= SEEN) & ((moved[:, 2:] - moved[:, :2]) >= SMALLEST).all(1)
+    offsets = offsets_of(torch.bincount(row[keep], minlength=len(x)))
+
+    def kept(values: Tensor) -> Ragged:
+        return Ragged._of(values[keep], offsets)
+
+    drawn = None if views.masks is None else kept(torch.cat(list(views.masks)))
+    return views.images, Objects(kept(moved), kept(y.labels.values), drawn)

@@ -32,11 +32,13 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import network_members
 from groundstate.models.networks.seeds import common_seed, init_key, order_key
+from groundstate.models.rows.budget import Budget
 from groundstate.models.rows.kinds import check_form, tagged
 from groundstate.models.rows.making import make_network
 from groundstate.models.traits import Traits
 
 CHUNK = 256  # rows answered at once
+HELD_OUT = 0.1  # share of the rows that decides when to stop, where nothing else is said
 TOL = 1e-4  # a smaller gain of the watched value is none
 ROUTE = "network__"
 DESCENTS: dict[str, Callable[[float], Descent]] = {
@@ -68,8 +70,9 @@ class RowNetwork(EnergyEstimator):
     network_params : dict
         Further arguments of the constructor; ``set_params(network__depth=3)`` and search spaces
         reach each of them.
-    max_epochs : int
-        Passes over the rows at most.
+    max_epochs : int or None
+        Passes over the rows at most; None takes as many as make ``budget.steps`` steps, so that few rows
+        are seen often.
     batch_size : int
         Rows (units of weight) of a step.
     optimizer : str or callable
@@ -79,9 +82,9 @@ class RowNetwork(EnergyEstimator):
         Learning rate.
     weight_decay : float
         Decoupled for "adamw"; for the others :math:`\tfrac\lambda2\|W\|^2` beside the mean loss.
-    val_fraction : float
-        Share of the rows that is held out; 0 watches the loss of the rows that are learned from.
-        Equal rows are always on the same side.
+    val_fraction : float or None
+        Share of the rows that is held out; 0 watches the loss of the rows that are learned from, None
+        holds a tenth out where ``patience`` is given. Equal rows are always on the same side.
     patience : int or None
         Epochs without an improvement after which training stops; None runs all.
     schedule : str, schedule or callable
@@ -105,11 +108,11 @@ class RowNetwork(EnergyEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "network": [str, nn.Module, callable],
         "network_params": [dict, None],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "val_fraction": [Interval(Real, 0, 1, closed="left")],
+        "val_fraction": [Interval(Real, 0, 1, closed="left"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "schedule": "no_validation",
         "clip_norm": [Interval(Real, 0, None, closed="neither"), None],
@@ -128,15 +131,16 @@ class RowNetwork(EnergyEstimator):
     )
     _store_private: ClassVar[tuple[str, ...]] = ("_moments", "_epochs")
     network_kind: ClassVar[str | None] = None  # of architectures, where it is not that of the rows
+    budget: ClassVar[Budget] = Budget(1000, least=10, most=300)  # where max_epochs is None
 
     network: Any
     network_params: dict[str, Any] | None
-    max_epochs: int
+    max_epochs: int | None
     batch_size: Any
     optimizer: Any
     lr: float
     weight_decay: float
-    val_fraction: float
+    val_fraction: float | None
     patience: int | None
     schedule: Any
     clip_norm: float | None
@@ -234,9 +238,13 @@ class RowNetwork(EnergyEstimator):
 
     def _made(self, X: Any, y: Any) -> nn.Module:
         key = init_key(self.random_state).fold("init")
-        given = self.network_params or {}
+        network, given = self._architecture()
         kind = self.network_kind or self.rows
-        return make_network(self.network, self._sizes(X, y), given, kind, key)
+        return make_network(network, self._sizes(X, y), given, kind, key)
+
+    def _architecture(self) -> tuple[Any, Mapping[str, Any]]:
+        """The network that is asked for, and further arguments of its constructor."""
+        return self.network, self.network_params or {}
 
     def _continued(self, X: Any, y: Any) -> Energy:
         """The energy that is there, for further rows."""
@@ -251,19 +259,37 @@ class RowNetwork(EnergyEstimator):
         """Units of weight of a mini-batch."""
         return float(self.batch_size)
 
+    @property
+    def _rate(self) -> float:
+        """The learning rate."""
+        return self.lr
+
+    @property
+    def _held_out(self) -> float:
+        """Share of the rows that judges the others."""
+        if self.val_fraction is not None:
+            return self.val_fraction
+        return 0.0 if self.patience is None else HELD_OUT
+
+    def _passes(self, total: float, size: float) -> int:
+        """Over rows of this weight, in steps of that size."""
+        if self.max_epochs is not None:
+            return self.max_epochs
+        return self.budget.epochs(total * (1 - self._held_out), size)
+
     def _training(self, rule: Rule, total: float) -> NetworkTraining:
         optimizer: Any = self.optimizer
         if isinstance(optimizer, str) and optimizer in DESCENTS:
             optimizer = DESCENTS[optimizer](self.weight_decay)
             optimizer.state = self._moments if self._partial else None
         self._descent = optimizer if isinstance(optimizer, Descent) else None
-        held_out = 0.0 if self._partial else self.val_fraction
+        held_out = 0.0 if self._partial else self._held_out
         size = self._rows_of_a_step(total)
         stochastic = Stochastic(
             optimizer,
-            self.lr,
+            self._rate,
             None if size >= total * (1 - held_out) else int(size),
-            1 if self._partial else self.max_epochs,
+            1 if self._partial else self._passes(total, size),
             tol=None,
             schedule=self._rate_schedule,
             clip_norm=self.clip_norm,

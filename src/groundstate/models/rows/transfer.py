@@ -67,7 +67,8 @@ class TransferClassifier(RowNetworkClassifier):
     def _filled(self, state: Mapping[str, Tensor], path: str) -> nn.Module:
         """The named architecture with the weights of a checkpoint, but for its head."""
         key = init_key(self.random_state).fold("init")
-        net = make_network(self.network, {}, self.network_params or {}, self.rows, key)
+        network, given = self._architecture()
+        net = make_network(network, {}, given, self.rows, key)
         own = net.state_dict()
         head = _head(net)
         wanted = {k: v for k, v in own.items() if not k.startswith(head + ".")}
@@ -80,7 +81,7 @@ class TransferClassifier(RowNetworkClassifier):
                 f"{tuple(own[wrong[0]].shape)}"
             )  # fmt: skip
             raise DataError(
-                f"{path!r} is no checkpoint of network={self.network!r}: it {what}; name its "
+                f"{path!r} is no checkpoint of network={network!r}: it {what}; name its "
                 "architecture, and its settings in network_params"
             )
         net.load_state_dict({**own, **{k: state[k] for k in wanted}})

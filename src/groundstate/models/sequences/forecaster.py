@@ -175,13 +175,13 @@ class Forecaster(EnergyForecaster, RowNetwork):
     def _split(self, made: Windows) -> Tensor | None:
         """0 for windows to learn from, 1 for the last ones of each series, 2 for those between, whose
         futures would overlap."""
-        if self.val_fraction == 0 or self._partial:
+        if not self._held_out or self._partial:
             return None
         counts = torch.bincount(made.row)
         first = counts.cumsum(0) - counts
         at = torch.arange(len(made.row), device=made.row.device) - first[made.row]
         left = counts[made.row] - at  # windows to the end of the series, this one included
-        watched = (self.val_fraction * counts).round().long()[made.row]
+        watched = (self._held_out * counts).round().long()[made.row]
         between = -(-(self._ahead() - 1) // self.stride)
         parts = torch.where(left <= watched, 1, torch.where(left <= watched + between, 2, 0))
         parts[(watched == 0)] = 0
@@ -240,7 +240,7 @@ class Forecaster(EnergyForecaster, RowNetwork):
 
     def _training(self, rule: Rule, total: float) -> NetworkTraining:
         parts = self.__dict__.pop("_parts", None)
-        held = self.val_fraction if parts is not None else 0.0
+        held = self._held_out if parts is not None else 0.0
         return replace(super()._training(rule, total), parts=parts, held_out=held, stratify=False)
 
     # --- the future ----------------------------------------------------------------------

@@ -156,7 +156,7 @@ class LanguageModel(Generates, RowNetwork):
     # --- learning ------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        if self.stride is not None and self.stride < self.context and self.val_fraction:
+        if self.stride is not None and self.stride < self.context and self._held_out:
             raise ValueError(
                 f"blocks of {self.context} tokens every {self.stride} overlap, so that held-out "
                 "ones would be learned from; use val_fraction=0, or stride=None"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.compute.rows import Files, floating
+from groundstate.compute.reduce import current
+from groundstate.compute.rows import Files, count, floating
 from groundstate.data.images.cache import cached
 from groundstate.data.images.formats import read_images
 from groundstate.data.images.sets import ImageSet, channel_moments
@@ -23,9 +25,11 @@ from groundstate.learn import Augmented, SoftMin
 from groundstate.learn.base import Rule
 from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.models.networks.cam import grad_cam, map_layer
+from groundstate.models.rows.budget import Budget
 from groundstate.models.rows.network import pieces
 from groundstate.models.rows.transfer import TransferClassifier
 from groundstate.models.traits import Traits
+from groundstate.models.vision.choice import NAMED, Choice, chosen
 from groundstate.models.vision.forms import Form
 from groundstate.nn.augment import PRESETS, Augment, preset
 from groundstate.nn.blocks.channels import standardized
@@ -47,13 +51,19 @@ class ImageClassifier(TransferClassifier):
 
     Parameters
     ----------
-    network : of ``groundstate.architectures.list(kind="image")``, or a module; ResNets get the stem for
-        small pictures where both sides are below 64
+    network : "auto", of ``groundstate.architectures.list(kind="image")``, or a module
+        "auto" is a plain convolutional network with as many blocks as the side of the pictures allows,
+        and "resnet18" from 20,000 pictures on. ResNets get the stem for small pictures where both sides
+        are below 64.
     image_size : int, (height, width) or None
         To which all pictures are resized; None keeps the size of those in ``fit``.
     augment : "none", "light", "photo", "strong" or Augment
         Random changes in training; "light" (small shifts, turns and scales) suits every kind of
         picture, "photo" and "strong" also mirror left and right and change colours.
+    max_epochs : int or None
+        Passes over the pictures at most; None takes as many as make the steps that the network needs.
+    lr : float or None
+        Highest learning rate; None is 0.003 for the networks of "auto" and 0.001 for others.
 
     Attributes
     ----------
@@ -80,38 +90,33 @@ class ImageClassifier(TransferClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "image_size": [Interval(Integral, 1, None, closed="left"), tuple, list, None],
         "augment": [StrOptions(set(PRESETS)), Augment],
+        "lr": [Interval(Real, 0, None, closed="neither"), None],
         "freeze": ["boolean", StrOptions({"backbone"}), Interval(Integral, 0, None, closed="left")],
     }
-    traits = Traits(
-        program=None,  # augmentations of members have no keys of their own
-        compared_with={  # from few pictures the large one learns nothing in its few steps
-            "small network": {
-                "network": "cnn", "network_params": {"channels": (16, 32, 64), "head": "gmp"},
-                "max_epochs": 100, "lr": 3e-3,
-            },
-        },
-    )  # fmt: skip
+    traits = Traits(program=None)  # augmentations of members have no keys of their own
+    _store_private: ClassVar[tuple[str, ...]] = ("_pictures",)
 
     image_size: Any
     augment: Any
     form_: Form
     mean_: NDArray[np.float64]
     std_: NDArray[np.float64]
+    _pictures: float = 0.0  # that the network was chosen for
 
     def __init__(
         self,
-        network: Any = "resnet18",
+        network: Any = "auto",
         network_params: Any = None,
         *,
         image_size: Any = None,
         augment: Any = "light",
         freeze: Any = False,
-        max_epochs: int = 6,
+        max_epochs: Any = None,
         batch_size: int = 32,
         optimizer: Any = "adamw",
-        lr: float = 1e-3,
+        lr: Any = None,
         weight_decay: float = 1e-2,
-        val_fraction: float = 0.1,
+        val_fraction: Any = None,
         patience: Any = None,
         schedule: Any = "onecycle",
         clip_norm: Any = None,
@@ -145,6 +150,8 @@ class ImageClassifier(TransferClassifier):
         if backbone in (1, 3):
             form = Form(backbone, form.size)
         self.form_ = form
+        seen = torch.tensor(float(count(X))) if weight is None else weight.double().sum()
+        self._pictures = float(current().sum(seen.double().cpu()))
         mean, std = channel_moments(form.take(X, True), weight)
         self.mean_, self.std_ = mean.cpu().numpy(), std.cpu().numpy()
 
@@ -153,6 +160,28 @@ class ImageClassifier(TransferClassifier):
         return self.form_.take(X, resize)
 
     # --- the network ---------------------------------------------------------------------
+
+    @property
+    def _choice(self) -> Choice:
+        """What "auto" stands for, and how a network that is named learns."""
+        auto = isinstance(self.network, str) and self.network == "auto"
+        if not auto or self._start is not None or not hasattr(self, "form_"):
+            return NAMED
+        return chosen(self.form_.size, self._pictures)
+
+    def _architecture(self) -> tuple[Any, Mapping[str, Any]]:
+        network, given = super()._architecture()
+        if isinstance(network, str) and network == "auto":
+            return self._choice.network, {**self._choice.params, **given}
+        return network, given
+
+    @property
+    def _rate(self) -> float:
+        return self._choice.lr if self.lr is None else float(self.lr)
+
+    @property
+    def budget(self) -> Budget:  # type: ignore[override]
+        return self._choice.budget
 
     def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
         height, width = size = self.form_.size
@@ -163,7 +192,7 @@ class ImageClassifier(TransferClassifier):
     def _energy_of(self, net: nn.Module, X: Any, y: Any) -> Energy:
         whole = standardized(net, self.mean_, self.std_)
         k = len(self.classes_)
-        _try(whole, self.form_, self.network, k)
+        _try(whole, self.form_, self._architecture()[0], k)
         return NetClassEnergy((self.form_.channels, *self.form_.size), k, whole)
 
     def _loss(self, energy: Energy) -> Rule:

@@ -29,16 +29,17 @@ from groundstate.learn.solvers.networks.estimator import NetworkTraining
 from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.models.arrays import Home
 from groundstate.models.networks.seeds import init_key
+from groundstate.models.rows.budget import Budget
 from groundstate.models.rows.making import make_network
 from groundstate.models.rows.network import RowNetwork, minus_loss, pieces
 from groundstate.models.traits import Traits
 from groundstate.models.vision.detection import door
 from groundstate.models.vision.detection.methods import METHODS
+from groundstate.models.vision.detection.scores import mean_precision
+from groundstate.nn.augment import PRESETS, Augment, preset
 from groundstate.nn.detection.parts import Detected
 from groundstate.nn.detection.precision import DetectionScores, average_precision_detection
 from groundstate.registry import models
-
-QUANTILES = (0.1, 0.35, 0.65, 0.9)  # of the sides of objects: sizes of anchors on four maps
 
 
 @models.register(family="vision", task="detection", role="detector", auto=False, shortlist=1)
@@ -76,10 +77,16 @@ class ObjectDetector(RowNetwork):
     mirror : float
         Share of the pictures that are mirrored left to right in each step, with what is in them; 0
         where left and right matter, as in texts.
+    augment : "scenes", "none" or Augment
+        Further random changes in training; "scenes" moves, scales and lights pictures otherwise, which
+        keeps boxes tight. Methods that search regions on the picture take none.
     score_threshold : float
         Score below which nothing is reported.
     max_detections : int
         Objects of a picture at most.
+    max_epochs : int or None
+        Passes over the pictures at most; None takes as many as make 1,200 steps, and five at least.
+    val_fraction, patience : as for other networks; held-out pictures are judged by average precision
     network : class or function of another detector, given the sizes of the data; None is the method's
 
     Attributes
@@ -103,6 +110,7 @@ class ObjectDetector(RowNetwork):
 
     rows: ClassVar[str] = "image"
     traits = Traits(program=None)
+    budget = Budget(1200, least=5, most=300)
     _takes_target: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "method": [StrOptions(set(METHODS))],
@@ -112,6 +120,7 @@ class ObjectDetector(RowNetwork):
         "size": [tuple, list, None],
         "anchor_sizes": ["array-like", None],
         "mirror": [Interval(Real, 0, 1, closed="both")],
+        "augment": [StrOptions(set(PRESETS) - {"strong"}), Augment],
         "score_threshold": "no_validation",
         "max_detections": [Interval(Integral, 1, None, closed="left")],
     }
@@ -121,6 +130,7 @@ class ObjectDetector(RowNetwork):
     size: Any
     anchor_sizes: Any
     mirror: float
+    augment: Any
     score_threshold: float
     max_detections: int
     classes_: NDArray[Any]
@@ -136,18 +146,19 @@ class ObjectDetector(RowNetwork):
         size: Any = None,
         anchor_sizes: Any = None,
         mirror: float = 0.5,
+        augment: Any = "scenes",
         score_threshold: float = 0.05,
         max_detections: int = 100,
         network: Any = None,
         network_params: dict[str, Any] | None = None,
-        max_epochs: int = 30,
-        batch_size: int = 8,
+        max_epochs: int | None = None,
+        batch_size: int = 4,
         optimizer: Any = "adamw",
-        lr: float = 1e-3,
+        lr: float = 2e-3,
         weight_decay: float = 1e-4,
-        val_fraction: float = 0.1,
-        patience: int | None = 10,
-        schedule: Any = "cosine",
+        val_fraction: float | None = None,
+        patience: int | None = None,
+        schedule: Any = "onecycle",
         clip_norm: float | None = 10.0,
         precision: str = "auto",
         compile: bool | str = False,
@@ -174,7 +185,7 @@ class ObjectDetector(RowNetwork):
         X, truths = door.pictures_and_truths(X, y)
         X, sizes = door.uniform(X, self._size())
         if sizes is not None:
-            truths = _with_sizes(truths, sizes)
+            truths = door.with_sizes(truths, sizes)
         super().fit(X, truths, sample_weight)
         finish = METHODS[self.method].finish
         if finish is not None and self.network is None:
@@ -232,7 +243,9 @@ class ObjectDetector(RowNetwork):
         sides = (boxes[:, 2:] - boxes[:, :2]).prod(1).sqrt().cpu().numpy()
         own = np.ones(len(y)) if weight is None else weight.double().cpu().numpy()
         both = np.stack((sides, own[y.boxes.row.cpu().numpy()]), 1)
-        self.anchor_sizes_ = _quantiles(*current().gather(torch.from_numpy(both)).numpy().T)
+        self.anchor_sizes_ = door.side_quantiles(
+            *current().gather(torch.from_numpy(both)).numpy().T
+        )
 
     def _prepared(self, X: Any) -> Any:
         return door.scaled_rows(X, self.size_)
@@ -277,10 +290,15 @@ class ObjectDetector(RowNetwork):
         )
 
     def _loss(self, energy: Energy) -> Rule:
-        return BalancedSample(self.mirror)
+        if METHODS[self.method].searched:
+            return BalancedSample(self.mirror)
+        augment = preset(self.augment) if isinstance(self.augment, str) else self.augment
+        return BalancedSample(self.mirror, augment)
 
     def _score_of(self, rule: Rule) -> Score:
-        return partial(minus_loss, rule, size=self.batch_size)  # pictures may be large
+        if METHODS[self.method].finish is not None:  # it finds nothing before that
+            return partial(minus_loss, rule, size=self.batch_size)
+        return partial(mean_precision, size=self.batch_size)  # pictures may be large
 
     def _training(self, rule: Rule, total: float) -> NetworkTraining:
         return replace(super()._training(rule, total), stratify=False)
@@ -372,7 +390,7 @@ class ObjectDetector(RowNetwork):
         """Energy of each picture with the objects y in it, ``(n_samples,)``."""
         X, truths = door.pictures_and_truths(X, y)
         X, sizes = door.uniform(X, self.size_)
-        truths = truths if sizes is None else _with_sizes(truths, sizes)
+        truths = truths if sizes is None else door.with_sizes(truths, sizes)
         given = self._as_given(X)
         own = self._known_sizes(truths, given)
         objects = door.objects_of(truths, own, self.size_, self.classes_, self._masks)
@@ -385,15 +403,3 @@ class ObjectDetector(RowNetwork):
                 e.append(self.energy_(x=x, y=here))
                 at += len(x)
         return home.give(torch.cat(e) if e else torch.zeros(0))
-
-
-def _with_sizes(truths: list[Truth], sizes: list[tuple[int, int]]) -> list[Truth]:
-    return [replace(truth, size=size) for truth, size in zip(truths, sizes, strict=True)]
-
-
-def _quantiles(sides: NDArray[Any], weight: NDArray[Any]) -> tuple[float, ...]:
-    """Sides below which so much of the weight lies; a weight of 2 is the object twice."""
-    order = np.argsort(sides, kind="stable")
-    cumulative = weight[order].cumsum()
-    at = np.searchsorted(cumulative, np.array(QUANTILES) * cumulative[-1])
-    return tuple(float(v) for v in sides[order][np.minimum(at, len(sides) - 1)])

@@ -19,7 +19,7 @@ from torch.nn import functional
 from groundstate.errors import ShapeError
 from groundstate.nn.augment.base import Rng, Transform
 
-FILLS = ("zeros", "border", "reflection")
+FILLS = ("zeros", "border", "reflection", "mean")
 
 
 class Affine(Transform):
@@ -35,7 +35,7 @@ class Affine(Transform):
     rotate : largest turn in degrees, either way
     scale : (low, high) of the magnification about the middle
     mode : "bilinear" or "nearest"; masks are always moved by the nearest pixel
-    fill : "zeros", "border" or "reflection": what comes in from outside
+    fill : what comes in from outside: "zeros", "border", "reflection", or "mean", each picture's mean colour
     p : probability that an example is changed
     label_preserving : say False e.g. for mirrored letters
 
@@ -123,7 +123,11 @@ def move_images(x: Tensor, M: Tensor, mode: str = "bilinear", fill: str = "zeros
     A = M[:, :, :2] * (side[None, :] / side[:, None])  # to the grid, which is square
     theta = torch.cat([A, (2 * M[:, :, 2] / side)[:, :, None]], 2).to(x.dtype)
     grid = functional.affine_grid(theta, list(x.shape), align_corners=False)
-    moved = functional.grid_sample(x, grid, mode, fill, align_corners=False)
+    if fill == "mean":
+        colour = x.mean((2, 3), keepdim=True)
+        moved = colour + functional.grid_sample(x - colour, grid, mode, align_corners=False)
+    else:
+        moved = functional.grid_sample(x, grid, mode, fill, align_corners=False)
     still = (identity(1, M.device) == M).flatten(1).all(1)
     return torch.where(still.view(-1, 1, 1, 1), x, moved)
 

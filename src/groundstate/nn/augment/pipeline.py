@@ -142,7 +142,7 @@ class Augment(nn.Module):
             if isinstance(kept, Tensor):
                 kept = move_masks(kept, M, outside)
             elif kept is not None:
-                kept = [move_masks(m[None], M[i : i + 1])[0] for i, m in enumerate(kept)]
+                kept = _moved_masks(kept, M)
             if moved is not None and visible is not None:
                 moved, seen = _moved(moved, M, x.shape[2:])
                 visible = [a * b for a, b in zip(visible, seen, strict=True)]
@@ -154,6 +154,19 @@ def _moved(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Boxes of all pictures at once."""
     counts = [len(b) for b in boxes]
-    whose = torch.repeat_interleave(torch.arange(len(boxes)), torch.tensor(counts)).to(M.device)
-    found, visible = move_boxes(torch.cat(list(boxes)), M[whose], size)
+    found, visible = move_boxes(torch.cat(list(boxes)), M[_whose(counts, M)], size)
     return list(found.split(counts)), list(visible.split(counts))
+
+
+def _moved_masks(masks: Sequence[Tensor], M: Tensor) -> list[Tensor]:
+    """Masks of all pictures at once."""
+    counts = [len(m) for m in masks]
+    if not sum(counts):
+        return list(masks)
+    found = move_masks(torch.cat(list(masks)), M[_whose(counts, M)])
+    return list(found.split(counts))
+
+
+def _whose(counts: list[int], M: Tensor) -> Tensor:
+    """The picture of each of its boxes or masks."""
+    return torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts)).to(M.device)

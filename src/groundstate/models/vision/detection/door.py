@@ -21,6 +21,7 @@ from groundstate.data.images.decode import ImageReader, headers
 from groundstate.errors import DataError, ShapeError
 
 Size = tuple[int, int]
+QUANTILES = (0.1, 0.35, 0.65, 0.9)  # of the sides of objects: sizes of anchors on four maps
 
 
 def pictures_and_truths(X: Any, y: Any) -> tuple[Any, list[Truth]]:
@@ -178,3 +179,16 @@ def class_names(truths: Sequence[Truth]) -> NDArray[Any]:
     if len(kinds) > 1:
         raise ValueError(f"labels are names or numbers, not both: {sorted(map(str, labels))[:5]}")
     return np.array(sorted(labels))
+
+
+def with_sizes(truths: list[Truth], sizes: list[Size]) -> list[Truth]:
+    """Objects that know the size of their picture."""
+    return [replace(truth, size=size) for truth, size in zip(truths, sizes, strict=True)]
+
+
+def side_quantiles(sides: NDArray[Any], weight: NDArray[Any]) -> tuple[float, ...]:
+    """Sides below which so much of the weight lies; a weight of 2 is the object twice."""
+    order = np.argsort(sides, kind="stable")
+    cumulative = weight[order].cumsum()
+    at = np.searchsorted(cumulative, np.array(QUANTILES) * cumulative[-1])
+    return tuple(float(v) for v in sides[order][np.minimum(at, len(sides) - 1)])

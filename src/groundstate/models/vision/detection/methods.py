@@ -22,19 +22,21 @@ class DetectionMethod:
         ``backbone``, ``fpn`` and the sizes of anchors as far as it has parameters of these names
     masks : whether it learns and answers masks
     small : further settings beside the small backbone
+    searched : whether regions are searched on the picture, once; pictures that change have others
     finish : what is fitted on the learned network: ``finish(net, pictures, objects, weight)``
     """
 
     network: Callable[..., Detector]
     masks: bool = False
     small: Mapping[str, Any] = field(default_factory=dict)
+    searched: bool = False
     finish: Callable[..., None] | None = None
 
 
 # the heads of networks for hundreds of small pictures; a residual network has those of torchvision
 _SMALL: dict[str, Any] = {
     "hidden": 256, "levels": 3, "proposals": (200, 100), "anchors_sampled": 128,
-    "regions_sampled": 64, "aligned": True,
+    "regions_sampled": 32, "aligned": True,
 }  # fmt: skip
 
 _FAST: dict[str, Any] = {"hidden": 256, "proposals": 500, "regions_sampled": 64}
@@ -42,8 +44,8 @@ _FAST: dict[str, Any] = {"hidden": 256, "proposals": 500, "regions_sampled": 64}
 _REGIONS: dict[str, Any] = {"crop": 32, "hidden": 256, "proposals": 500, "regions_sampled": 32}
 
 METHODS: dict[str, DetectionMethod] = {
-    "rcnn": DetectionMethod(RCNN, small=_REGIONS, finish=fit_machines),
-    "fast": DetectionMethod(FastRCNN, small=_FAST),
+    "rcnn": DetectionMethod(RCNN, small=_REGIONS, searched=True, finish=fit_machines),
+    "fast": DetectionMethod(FastRCNN, small=_FAST, searched=True),
     "faster": DetectionMethod(FasterRCNN, small=_SMALL),
     "mask": DetectionMethod(MaskRCNN, masks=True, small={**_SMALL, "mask": 32}),
 }
