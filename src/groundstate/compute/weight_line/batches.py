@@ -74,10 +74,21 @@ class Batches:
         """Weight of each batch, in one transfer."""
         if self.weights is None:
             return [float(size) for size in self.sizes]
+        found: list[float]
+        if self.weights.is_cpu and self.sizes and all(self.sizes):
+            starts = np.cumsum([0, *self.sizes[:-1]])
+            found = np.add.reduceat(self.weights.numpy(), starts).tolist()
+            return found
         ends = torch.tensor(self.sizes).cumsum(0).to(self.weights.device) - 1
         summed = self.weights.cumsum(0)[ends]
-        found: list[float] = torch.diff(summed, prepend=summed.new_zeros(1)).tolist()
+        found = torch.diff(summed, prepend=summed.new_zeros(1)).tolist()
         return found
+
+    def weights_or_ones(self) -> Tensor:
+        """A weight for each entry."""
+        if self.weights is not None:
+            return self.weights
+        return torch.ones(len(self.rows), dtype=torch.float64, device=self.rows.device)
 
     def of_full_size(self, batch_size: float) -> Batches:
         """Without the batch that is smaller, unless it is the only one.

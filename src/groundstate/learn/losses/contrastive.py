@@ -10,21 +10,17 @@ its rows at a time is made, in the forward and again in the backward pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from groundstate.compute.reduce import gather_with_gradient
 from groundstate.errors import DataError, ShapeError
 from groundstate.learn.base import Reduction
 from groundstate.learn.losses.contract import reduce
+from groundstate.learn.losses.similarities import Contrast, Unit, Views
 
-CELLS = 2**24  # similarities of one block, 64 MiB in float32
-TILE = 2**12  # side of a square block
+_DEEPEST = {torch.float32: 80, torch.float64: 700}  # powers whose exponential is not zero
 
 
 def nt_xent(
@@ -60,23 +56,24 @@ def nt_xent(
     (0.551445, 0.239545)
     """
     _alike(z1, z2, "nt_xent")
-    scale = _root(temperature)
-    a, b = (_unit(z, scale) for z in (z1, z2))
-    every, first = gather_with_gradient(torch.stack((a, b), 1)) if gather else (None, 0)
-    n = len(z1) if every is None else len(every)
-    if n < 2:
-        raise DataError("nt_xent contrasts rows with each other: it needs at least two of them")
-    keys = torch.cat((a, b)) if every is None else every.transpose(0, 1).reshape(2 * n, -1)
-    own = torch.arange(first, first + len(z1), device=z1.device)
-    itself = torch.cat((own, own + n))
-    other = torch.cat((own + n, own))
-    if every is None and 2 / temperature < (
-        80 if a.dtype == torch.float32 else 700
-    ):  # no underflow
-        loss = _Views.apply(keys, 1 / temperature, block)
+    rows = len(z1)
+    views = _unit(torch.cat((z1, z2)), _root(temperature))
+    if not gather and rows > 1 and 2 / temperature < _DEEPEST[views.dtype]:  # no underflow
+        loss = Views.apply(views, 1 / temperature, block)
     else:
-        loss = _Contrast.apply(torch.cat((a, b)), keys, other, None, itself, block)
-    return reduce(0.5 * (loss[: len(z1)] + loss[len(z1) :]), sample_weight, reduction)
+        every, first = views.view(2, rows, -1).transpose(0, 1), 0
+        if gather:
+            every, first = gather_with_gradient(every.contiguous())
+        n = len(every)
+        if n < 2:
+            raise DataError("nt_xent contrasts rows with each other: it needs at least two of them")
+        keys = every.transpose(0, 1).reshape(2 * n, -1)
+        own = torch.arange(first, first + rows, device=z1.device)
+        itself, other = torch.cat((own, own + n)), torch.cat((own + n, own))
+        loss = Contrast.apply(views, keys, other, None, itself, block)
+    if sample_weight is None and reduction == "mean":
+        return loss.mean()
+    return reduce(0.5 * (loss[:rows] + loss[rows:]), sample_weight, reduction)
 
 
 def info_nce(
@@ -138,7 +135,7 @@ def pairs(
     if negatives is not None:
         keys = torch.cat((keys, negatives))
     own = torch.arange(first, first + len(q), device=q.device)
-    loss: Tensor = _Contrast.apply(q, keys, own, None, None, block)
+    loss: Tensor = Contrast.apply(q, keys, own, None, None, block)
     return loss
 
 
@@ -183,7 +180,7 @@ def supcon(
         raise DataError("supcon needs two rows of one label, every row is alone with its own")
     unit = _unit(z, _root(temperature))
     itself = torch.arange(len(z), device=z.device)
-    loss = _Contrast.apply(unit, unit, None, index, itself, block)
+    loss = Contrast.apply(unit, unit, None, index, itself, block)
     has = (others > 0).to(loss.dtype)
     return reduce(loss * has, sample_weight, reduction, share=has)
 
@@ -229,144 +226,6 @@ def contrastive_pair(
     )
 
 
-class _Views(torch.autograd.Function):
-    r"""Losses ``(2N,)`` of all views :math:`|z|^2 = c` against each other.
-
-    The table is symmetric: tiles on and above its diagonal are made, each for the sums of its rows and of
-    its columns, and the gradient is one product,
-    :math:`\sum_je^{s_{ij} - c}(u_i + u_j)\,z_j` less the positives, with
-    :math:`u_i = g_ie^{c - \log\sum_{j \ne i}e^{s_{ij}}}`.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, c: float, block: int | None) -> Tensor:
-        n = len(z) // 2
-        side = (TILE if z.device.type == "cpu" else 2 * TILE) if block is None else block
-        near = (z[:n] * z[n:]).sum(1)
-        total = z.new_zeros(len(z))
-        kept = None
-        for rows, columns in _tiles(len(z), side):
-            s = _powers(z, rows, columns, c)
-            total[rows] += s.sum(1)
-            if rows != columns:
-                total[columns] += s.sum(0)
-            kept = s if side >= len(z) else None
-        ctx.c, ctx.side = c, side
-        ctx.save_for_backward(z, total, kept)
-        return total.log() + c - torch.cat((near, near))
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        z, total, kept = ctx.saved_tensors
-        n = len(z) // 2
-        u = grad / total
-        out = torch.zeros_like(z)
-        for rows, columns in _tiles(len(z), ctx.side):
-            s = _powers(z, rows, columns, ctx.c) if kept is None else kept.clone()
-            s.mul_(u[rows, None] + u[columns])
-            out[rows].addmm_(s, z[columns])
-            if rows != columns:
-                out[columns].addmm_(s.T, z[rows])
-        both = (grad[:n] + grad[n:])[:, None]
-        out[:n] -= both * z[n:]
-        out[n:] -= both * z[:n]
-        return out, None, None
-
-
-def _powers(z: Tensor, rows: slice, columns: slice, c: float) -> Tensor:
-    """exp(s - c) of some rows with some columns, nothing for oneself; no power is above one."""
-    with torch.autocast(z.device.type, enabled=False):
-        s = torch.addmm(z.new_full((1,), -c), z[rows], z[columns].T).exp_()
-    return s.fill_diagonal_(0.0) if rows == columns else s
-
-
-def _tiles(n: int, side: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of the tiles of a table ``(n, n)`` on and above its diagonal."""
-    spans = _spans(n, side)
-    for i, rows in enumerate(spans):
-        for columns in spans[i:]:
-            yield rows, columns
-
-
-class _Contrast(torch.autograd.Function):
-    """Losses ``(n,)`` of rows q against all keys k; blocks of the table are made twice, never kept.
-
-    The positives are one key by its place (``at``), or all of one's own label but oneself.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        at: Tensor | None,
-        label: Tensor | None,
-        itself: Tensor | None,
-        block: int | None,
-    ) -> Tensor:
-        size = max(1, CELLS // max(1, len(k))) if block is None else block
-        total, loss = q.new_empty(len(q)), q.new_empty(len(q))
-        kept = None
-        for rows in _spans(len(q), size):
-            s = _products(q[rows], k)
-            if at is not None:
-                wanted = s.gather(1, at[rows, None])[:, 0]
-            else:
-                assert label is not None
-                wanted = _positives(label, rows, s.dtype).mul_(s).sum(1)
-            if itself is not None:
-                s.scatter_(1, itself[rows, None], -torch.inf)
-            top = s.amax(1, keepdim=True)
-            s.sub_(top).exp_()
-            part = s.sum(1)
-            total[rows] = part.log() + top[:, 0]
-            loss[rows] = total[rows] - wanted
-            if size >= len(q):  # one block alone is small enough to be kept
-                kept = s.div_(part[:, None])
-        ctx.size = size
-        ctx.save_for_backward(q, k, at, label, itself, total, kept)
-        return loss
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, at, label, itself, total, kept = ctx.saved_tensors
-        to_q = torch.empty_like(q)
-        to_k = torch.zeros_like(k)
-        for rows in _spans(len(q), ctx.size):
-            if kept is None:
-                p = _products(q[rows], k).sub_(total[rows, None]).exp_()
-                if itself is not None:
-                    p.scatter_(1, itself[rows, None], 0.0)
-                p.mul_(grad[rows, None])
-            else:
-                p = kept * grad[:, None]
-            if at is not None:
-                p.scatter_add_(1, at[rows, None], -grad[rows, None])
-            else:
-                p.sub_(_positives(label, rows, p.dtype).mul_(grad[rows, None]))
-            torch.mm(p, k, out=to_q[rows])
-            to_k.addmm_(p.T, q[rows])
-        return to_q, to_k, None, None, None, None
-
-
-def _spans(n: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
-
-
-def _products(q: Tensor, k: Tensor) -> Tensor:
-    with torch.autocast(q.device.type, enabled=False):
-        return q @ k.T
-
-
-def _positives(label: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Shares of the positives of some rows, each row adds up to one where it has any."""
-    same = (label[rows, None] == label).to(dtype)
-    same[:, rows].fill_diagonal_(0.0)
-    return same.div_(same.sum(1, keepdim=True).clamp_(min=1))
-
-
 def _alike(a: Tensor, b: Tensor, name: str, least: int = 0) -> None:
     if a.shape != b.shape or a.ndim != 2 or len(a) < least:
         raise ShapeError(
@@ -385,7 +244,8 @@ def _root(temperature: float) -> float:
 def _unit(z: Tensor, scale: float) -> Tensor:
     """Unit vectors times a factor; halves are taken as float32, in which sums of exponentials are kept."""
     wide = z if z.dtype in (torch.float32, torch.float64) else z.float()
-    return functional.normalize(wide, dim=1) * scale
+    unit: Tensor = Unit.apply(wide, scale)
+    return unit
 
 
 def _scaled(z: Tensor | None, like: Tensor, scale: float) -> Tensor | None:

@@ -59,6 +59,13 @@ class Readings:
         self.losses.append(loss)
         self.weights.append(weight)
 
+    def keep(self, values: list[float], weights: list[float], terms: Tensor) -> None:
+        """An epoch whose numbers are on the host, and that nobody waits for."""
+        run = self.training.progress
+        epoch = _Epoch(run.epoch, run.lr, [], [], weights, terms)
+        self._take(epoch.values, values, epoch.number, epoch.lr)
+        self._finished.append(epoch)
+
     def close(self, terms: Tensor | None, watched: bool) -> float:
         """End the epoch; its objective, NaN where nobody watches and it was not read yet."""
         run = self.training.progress

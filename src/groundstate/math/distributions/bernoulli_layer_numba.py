@@ -23,8 +23,8 @@ from groundstate.compute.foreign.torch import multiplies_bfloat16
 from groundstate.math.distributions.bernoulli_numba import (
     _BLOCK,
     _bit,
-    _exp,
     _uniforms,
+    exp_float,
     fill_alone,
     fill_bits,
 )
@@ -75,7 +75,7 @@ def _settle(a: Any, shift: Any, reach: Any, x: Any, W: Any, c: Any, seed: Any, o
             for i in range(end - at):
                 v = np.uint32(np.uint32(a_[i]) << _S16).view(np.float32)
                 d = h_[i] + _ROUNDED * abs(v)
-                e = u_[i] * _exp(-(v + c_[i]))
+                e = u_[i] * exp_float(-(v + c_[i]))
                 above = u_[i] + e * (_1 + d + d * d) < _1 - _SLACK  # a one wherever a is
                 below = u_[i] + e * (_1 - d) > _1 + _SLACK
                 o_[i] = _ONE if above else zero

@@ -37,8 +37,8 @@ _FEW = 2**15  # bits that one thread draws sooner than it shares them
 
 
 @njit(cache=True, inline="always")
-def _exp(a: Any) -> Any:
-    """exp(a), for |a| at most 80."""
+def exp_float(a: Any) -> Any:
+    """exp(a) in float32, for |a| at most 80; sums may not be taken in another order around it."""
     x = min(max(a, -_MOST), _MOST)
     k = (x * _LOG2E + _ROUND) - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
@@ -55,7 +55,7 @@ def _exp(a: Any) -> Any:
 @njit(cache=True, inline="always")
 def _bit(a: Any, u: Any) -> Any:
     one = np.float32(1.0)
-    return one if u * (one + _exp(-a)) < one else np.float32(0.0)
+    return one if u * (one + exp_float(-a)) < one else np.float32(0.0)
 
 
 @njit(cache=True, inline="always")

@@ -3,16 +3,19 @@ r"""Learning of two layers of bits by statistics instead of autograd."""
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from groundstate.compute.foreign.torch import affine, foreach_add_
+from groundstate.compute.weight_line.batches import Batches
 from groundstate.energy.basic import BilinearEnergy
 from groundstate.learn.base import Batch, History, Problem, Terms
 from groundstate.learn.callbacks import Monitor
@@ -24,6 +27,8 @@ from groundstate.learn.solvers.latent.boltzmann_numba import pcd_steps
 from groundstate.learn.train.stochastic import Stochastic, _Training, sgd
 from groundstate.math.distributions.bernoulli_numba import fill_uniforms
 from groundstate.registry import solvers
+
+F64 = NDArray[np.float64]
 
 SMALL = 2**18  # products of a layer below which calls cost more than arithmetic
 DRAWS = 2**20  # random numbers at once
@@ -90,7 +95,7 @@ class _Statistics(_Training):
         self.persistent = isinstance(self.rule, PersistentCD)
         self.tempered = self.persistent and isinstance(self.rule.source, Tempered)
         self.compiles = kept and not clipped and self.device.type == "cpu" and self.persistent
-        self.compiles &= not self.tempered
+        self.compiles &= not self.tempered and self.energy.placement()[1] is torch.float32
         self.exact = isinstance(self.rule, NLL)
 
     @torch.no_grad()
@@ -99,7 +104,9 @@ class _Statistics(_Training):
             self._set_rate()
         x = batch["x"]
         if self.persistent and self._is_small(len(x), len(self._started()["x"])):
-            return self._recorded(*self._compiled_steps(x, weight, [len(x)], [total]), total)
+            rates = np.array([self.optimizer.param_groups[0]["lr"]])
+            value, ends = self._compiled_steps(x, weight, [len(x)], [total], rates)
+            return self._recorded(torch.from_numpy(value), torch.from_numpy(ends[0]), total)
         share = x.new_full((len(x),), 1 / total) if weight is None else weight / total
         mass = 1.0 if not self.feed.sharded else float(share.sum())
         objective, means = self._listed(x, share) if self.exact else self._moved(x, share, mass)
@@ -121,7 +128,7 @@ class _Statistics(_Training):
             foreach_add_(self.theta, grads, alpha=-rate)
         else:
             self.optimizer.step()
-        return self._recorded(objective[None], means, total)
+        return self._recorded(objective[None].double(), means, total)
 
     def _recorded(self, objective: Tensor, means: Tensor, total: float) -> Any:
         if self.settings.average is not None:
@@ -147,36 +154,92 @@ class _Statistics(_Training):
 
     def steps(self, monitor: Monitor) -> Iterator[None]:
         """As the trainer's; where nobody looks at single steps, all in few calls."""
-        run, settings = self.progress, self.settings
-        plain = self.persistent and settings.average is None and settings.accumulate == 1
-        if not plain or monitor.steppers or self.feed.line is None:
+        batches = None if monitor.steppers else self._batches_of(self.progress.epoch)
+        if batches is None:
             yield from super().steps(monitor)
             return
-        chains = self._started()
-        many = len(chains["x"])
-        key = self.problem.key.fold("epoch", run.epoch)
-        batches = self.feed._batches(key).from_batch(run.step) if self._is_small(1, many) else None
-        if batches is None or not self._is_small(max(batches.sizes, default=SMALL + 1), many):
-            yield from super().steps(monitor)
-            return
-        if run.factor != self.applied:
-            self._set_rate()
-        data, totals, at = self.problem.resident["x"], batches.totals(), 0
-        block = max(1, DRAWS // (chains["x"].numel() + chains["z"].numel()) // self.rule.source.k)
-        for t in range(0, len(batches), block):
-            sizes = batches.sizes[t : t + block]
-            part = slice(at, at + sum(sizes))
-            x = data.index_select(0, batches.rows[part])
-            weight = None if batches.weights is None else batches.weights[part]
-            found, means = self._compiled_steps(x, weight, sizes, totals[t : t + block], t)
-            self.readings.losses.append(found)
-            at = part.stop
-        self.readings.weights += totals
-        self.terms = self._terms(means)
+        found, means = self._compiled_epochs([batches])
+        self.readings.losses.append(torch.from_numpy(found))
+        self.readings.weights += batches.totals()
+        self.terms = self._terms(torch.from_numpy(means[-1]))
         self.advance(len(batches))
         if self.factor is not None:
             self._set_rate()
         yield
+
+    def _epoch(self, monitor: Monitor) -> bool:
+        """Where nobody looks at single epochs either, several of them."""
+        run, settings = self.progress, self.settings
+        if monitor.callbacks or monitor.watching or settings.tol is not None or run.step:
+            return super()._epoch(monitor)
+        first = self._batches_of(run.epoch)
+        if first is None:
+            return super()._epoch(monitor)
+        start, known = time.perf_counter(), first.totals()
+        epochs, many = [first], self._block()
+        while sum(map(len, epochs)) < many and run.epoch + len(epochs) < settings.max_epochs:
+            made = self._batches_of(run.epoch + len(epochs))
+            assert made is not None  # of the same rows
+            epochs.append(made)
+        found, means = self._compiled_epochs(epochs)
+        seconds, at = (time.perf_counter() - start) / len(found), 0
+        for batches in epochs:
+            totals = batches.totals() if batches.weights is not None else known
+            self.advance(len(batches))
+            run.examples += math.fsum(totals)
+            self.history.seconds.append(seconds)
+            at += len(batches)
+            values = found[at - len(batches) : at].tolist()
+            self.readings.keep(values, totals, torch.from_numpy(means[at - 1]))
+            monitor.epoch(math.nan)
+        if self.factor is not None:
+            self._set_rate()
+        return False
+
+    def _batches_of(self, epoch: int) -> Batches | None:
+        """What is left of an epoch, where it is compiled."""
+        run, settings = self.progress, self.settings
+        plain = self.compiles and settings.average is None and settings.accumulate == 1
+        if not plain or self.feed.line is None:
+            return None
+        many = len(self._started()["x"])
+        if not self._is_small(1, many):
+            return None
+        batches = self.feed._batches(self.problem.key.fold("epoch", epoch))
+        batches = batches.from_batch(run.step if epoch == run.epoch else 0)
+        return batches if self._is_small(max(batches.sizes, default=SMALL + 1), many) else None
+
+    def _block(self) -> int:
+        """Steps whose random numbers are drawn at once."""
+        chains = self._started()
+        return max(1, DRAWS // (chains["x"].numel() + chains["z"].numel()) // self.rule.source.k)
+
+    def _compiled_epochs(self, epochs: list[Batches]) -> tuple[F64, F64]:
+        """The steps of these epochs, the first of which may have begun; as of each step, their
+        objectives ``(T,)`` and the mean free energies ``(T, 2)``."""
+        run = self.progress
+        if run.factor != self.applied:
+            self._set_rate()
+        rates = np.concatenate([
+            self._rates((run.epoch + i) * self.per_epoch + (0 if i else run.step), len(batches))
+            for i, batches in enumerate(epochs)
+        ])  # fmt: skip
+        sizes = [size for batches in epochs for size in batches.sizes]
+        totals = [total for batches in epochs for total in batches.totals()]
+        x = self.problem.resident["x"].index_select(0, torch.cat([b.rows for b in epochs]))
+        weighted = any(batches.weights is not None for batches in epochs)
+        weight = torch.cat([b.weights_or_ones() for b in epochs]) if weighted else None
+        values, means = np.empty(len(sizes)), np.empty((len(sizes), 2))
+        at, block = 0, self._block()
+        for t in range(0, len(sizes), block):
+            steps = slice(t, t + block)
+            rows = slice(at, at + sum(sizes[steps]))
+            w = None if weight is None else weight[rows]
+            values[steps], means[steps] = self._compiled_steps(
+                x[rows], w, sizes[steps], totals[steps], rates[steps]
+            )
+            at = rows.stop
+        return values, means
 
     def _compiled_steps(
         self,
@@ -184,9 +247,10 @@ class _Statistics(_Training):
         weight: Tensor | None,
         sizes: list[int],
         totals: list[float],
-        first: int = 0,
-    ) -> tuple[Tensor, Tensor]:
-        """The same steps, draw for draw, on consecutive batches of x; their objectives."""
+        rates: F64,
+    ) -> tuple[F64, F64]:
+        """The same steps, draw for draw, on consecutive batches of x; objectives ``(T,)`` and mean
+        free energies ``(T, 2)``."""
         energy, chains = self.energy, self.rule.source.chains
         z, v = chains["z"], chains["x"]
         u = self._uniforms(z, v, len(sizes), self.rule.source.k)
@@ -202,25 +266,22 @@ class _Statistics(_Training):
             v.numpy(),
             *(p.detach().numpy() for p in theta),
             *(g.numpy() for g in grads),
-            self._rates(first, len(sizes)),
+            rates,
         )
         for p, g in zip(theta, grads):
             p.grad = g
-        return torch.from_numpy(values).to(x.dtype), torch.from_numpy(means)
+        return values, means
 
-    def _rates(self, first: int, many: int) -> Any:
-        """Step sizes of the steps from here on."""
-        rate = self.optimizer.param_groups[0]["lr"]
+    def _rates(self, first: int, many: int) -> F64:
+        """Step sizes of the steps from number ``first`` of the run on."""
         if self.factor is None:
-            return np.full(many, rate)
-        run = self.progress
-        done = run.epoch * self.per_epoch + run.step + first
-        base = self.bases[0] * run.factor
-        return np.array([base * self.factor(done + t) for t in range(many)])
+            return np.full(many, self.optimizer.param_groups[0]["lr"])
+        base = self.bases[0] * self.progress.factor
+        return np.array([base * self.factor(t) for t in range(first, first + many)])
 
     def _uniforms(self, z: Tensor, v: Tensor, *many: int) -> Tensor:
-        """One number for each bit of the chains, ``(*many, n, l + d)``."""
-        size = (*many, len(z), z.shape[1] + v.shape[1])
+        """One number for each hidden bit of the chains, then for each visible one, ``(*many, n (l + d))``."""
+        size = (*many, z.numel() + v.numel())
         if v.device.type != "cpu":
             return torch.rand(size, generator=self.generator, device=v.device, dtype=v.dtype)
         rows = math.prod(many)
@@ -229,39 +290,42 @@ class _Statistics(_Training):
         fill_uniforms(seeds.numpy(), out.view(rows, -1).numpy())
         return out
 
+    def _pair(self, z: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Numbers in the shape of hidden and visible bits."""
+        u = self._uniforms(z, v)
+        return u[: z.numel()].view_as(z), u[z.numel() :].view_as(v)
+
     # --- statistics ----------------------------------------------------------------------
 
     def _moved(self, x: Tensor, share: Tensor, mass: float) -> tuple[Tensor, Tensor]:
         """k sweeps of the chains, then the gradients; the objective and the mean free energies."""
         energy, k = self.energy, self.rule.source.k
         W, b, c = (p.detach() for p in (energy.W, energy.b, energy.c))
-        l = len(c)
         if self.persistent:
             chains = self._started()
             z, v = chains["z"], chains["x"]
         else:
-            z, v = x.new_empty(len(x), l), torch.empty_like(x)
+            z, v = x.new_empty(len(x), len(c)), torch.empty_like(x)
         if self.tempered:
             v = self._exchanged(z, v)
         for step in range(0 if self.tempered else k):
-            u = self._uniforms(z, v)
+            up, down = self._pair(z, v)
             if not self.persistent:
-                torch.lt(u[:, :l], affine(v if step else x, W, c).sigmoid_(), out=z)
-            torch.lt(u[:, l:], affine(z, W.T, b).sigmoid_(), out=v)
+                torch.lt(up, affine(v if step else x, W, c).sigmoid_(), out=z)
+            torch.lt(down, affine(z, W.T, b).sigmoid_(), out=v)
             if self.persistent and step + 1 < k:
-                torch.lt(u[:, :l], affine(v, W, c).sigmoid_(), out=z)
+                torch.lt(up, affine(v, W, c).sigmoid_(), out=z)
         rows = torch.cat([x, v])
         a = affine(rows, W, c)  # (B + n, l)
         sigma = torch.sigmoid(a)
         if self.persistent and not self.tempered:  # the hidden bits of the next step
-            torch.lt(u[:, :l], sigma[len(x) :], out=z)
+            torch.lt(up, sigma[len(x) :], out=z)
         signed = torch.cat([-share, share.new_full((len(v),), mass / len(v))])
         return self._set(rows, sigma.mul_(signed[:, None]), signed, a, len(x))
 
     def _exchanged(self, z: Tensor, v: Tensor) -> Tensor:
         """k sweeps at every temperature, then changes of place; the visible bits at T = 1."""
         energy, source = self.energy, self.rule.source
-        l = energy.W.shape[1]
 
         def fresh(n: int) -> State:
             place: dict[str, Any] = {"generator": self.generator, "device": v.device}
@@ -272,9 +336,9 @@ class _Statistics(_Training):
         states += [{"z": hot["z"][r], "x": hot["x"][r]} for r in range(len(hot["z"]))]
         for T, state in zip(source.temperatures, states):
             for _ in range(source.k):
-                u = self._uniforms(z, v)
-                state["x"] = (u[:, l:] < torch.sigmoid(energy.down(state["z"]) / T)).to(v.dtype)
-                state["z"] = (u[:, :l] < torch.sigmoid(energy.up(state["x"]) / T)).to(v.dtype)
+                up, down = self._pair(z, v)
+                state["x"] = (down < torch.sigmoid(energy.down(state["z"]) / T)).to(v.dtype)
+                state["z"] = (up < torch.sigmoid(energy.up(state["x"]) / T)).to(v.dtype)
         e = [energy(**state) for state in states]
         states = exchange(states, e, source.temperatures, self.generator)
         source.keep_hot(states[1:], len(z))

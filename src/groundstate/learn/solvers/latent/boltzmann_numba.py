@@ -1,4 +1,4 @@
-r"""One step of persistent contrastive divergence for two layers of bits, compiled.
+r"""One step of persistent contrastive divergence for two layers of bits, compiled, in float32.
 
 With :math:`E = e^{-|a|}` of a logit a, :math:`\sigma(a)` is 1 or E over 1 + E, a bit is one where
 :math:`u(1 + E)` is below 1 or E, and :math:`\sum_j\log(1 + e^{a_j})` is the sum of the positive
@@ -12,29 +12,27 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from groundstate.learn.solvers.latent.mixtures.pass_numba import exp_in_place
+from groundstate.math.distributions.bernoulli_numba import exp_float
 
-_TERMS = 512  # factors of at most 2 whose product is still finite
+_TERMS = 64  # factors of at most 2 whose product is still finite
+_ONE, _ZERO = np.float32(1.0), np.float32(0.0)
 
 
 def _jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
+    exact = {"contract", "nnan", "nsz"}
+    # a check for zero before every quotient would keep loops from vectorising
+    return njit(cache=True, nogil=True, error_model="numpy", fastmath=exact | {"reassoc"})(function)
 
 
-@_jit
-def _add(shift: Any, a: Any) -> None:
-    """a ← a + shift, ``(n, m)`` and ``(m,)``."""
-    for i in range(len(a)):
-        for j in range(shift.size):
-            a[i, j] += shift[j]
-
-
-@_jit
-def _exponentials(a: Any, E: Any, buffer: Any) -> None:
-    """E ← exp(−|a|)."""
-    for i in range(a.size):
-        E[i] = -abs(a[i])
-    exp_in_place(E, buffer[: a.size].view(np.int64), buffer[: a.size])
+@njit(cache=True, nogil=True, fastmath={"contract", "nnan", "nsz"})
+def _exponentials(a: Any, shift: Any, E: Any) -> None:
+    """a ← a + shift and E ← exp(−|a|), ``(n, m)``; sums in another order would undo the rounding."""
+    n, m = a.shape
+    for i in range(n):
+        for j in range(m):
+            logit = a[i, j] + shift[j]
+            a[i, j] = logit
+            E[i, j] = exp_float(-abs(logit))
 
 
 @_jit
@@ -43,9 +41,23 @@ def _throw(a: Any, E: Any, u: Any, bits: Any) -> None:
     n, m = bits.shape
     for i in range(n):
         for j in range(m):
-            e = E[i * m + j]
-            top = 1.0 if a[i, j] >= 0 else e
-            bits[i, j] = 1.0 if u[i, j] * (1.0 + e) < top else 0.0
+            e = E[i, j]
+            top = _ONE if a[i, j] >= _ZERO else e
+            bits[i, j] = _ONE if u[i, j] * (_ONE + e) < top else _ZERO
+
+
+@_jit
+def _softplus(a: Any, E: Any) -> float:
+    """The sum of log(1 + exp a), ``(m,)``."""
+    found = 0.0
+    for start in range(0, a.size, _TERMS):
+        logits, falls = a[start : start + _TERMS], E[start : start + _TERMS]
+        product, positive = _ONE, _ZERO
+        for j in range(logits.size):
+            product *= _ONE + falls[j]
+            positive += max(logits[j], _ZERO)
+        found += positive + np.log(product)
+    return found
 
 
 @_jit
@@ -54,34 +66,28 @@ def _means(a: Any, E: Any, share: Any, s: Any) -> float:
     n, l = a.shape
     total = 0.0
     for i in range(n):
-        soft = 0.0
-        for start in range(0, l, _TERMS):
-            product, positive = 1.0, 0.0
-            for j in range(start, min(start + _TERMS, l)):
-                e, logit = E[i * l + j], a[i, j]
-                product *= 1.0 + e
-                positive += max(logit, 0.0)
-                s[i, j] = share[i] * (1.0 if logit >= 0 else e) / (1.0 + e)
-            soft += positive + np.log(product)
-        total += share[i] * soft
+        w, logits, falls, signed = share[i], a[i], E[i], s[i]
+        for j in range(l):
+            top = _ONE if logits[j] >= _ZERO else falls[j]
+            signed[j] = w * top / (_ONE + falls[j])
+        total += w * _softplus(logits, falls)
     return total
 
 
 @_jit
-def _sweep(u: Any, W: Any, shift: Any, given: Any, bits: Any, a: Any, E: Any, buffer: Any) -> None:
+def _sweep(u: Any, W: Any, shift: Any, given: Any, bits: Any, a: Any, E: Any) -> None:
     """Bits of one layer from those of the other, by W ``(given, bits)`` and uniforms u ``(n, m)``."""
     n, m = bits.shape
-    logits = a[: n * m].reshape(n, m)
+    logits, falls = a[: n * m].reshape(n, m), E[: n * m].reshape(n, m)
     np.dot(given, W, logits)
-    _add(shift, logits)
-    _exponentials(a[: n * m], E[: n * m], buffer)
-    _throw(logits, E, u, bits)
+    _exponentials(logits, shift, falls)
+    _throw(logits, falls, u, bits)
 
 
 @_jit
 def _learn(
     rows: Any, m: int, share: Any, u: Any, z: Any, W: Any, b: Any, c: Any,
-    dW: Any, db: Any, dc: Any, rate: float, means: Any, a: Any, s: Any, E: Any, buffer: Any,
+    dW: Any, db: Any, dc: Any, rate: float, means: Any, a: Any, s: Any, E: Any,
 ) -> float:  # fmt: skip
     """Gradients of the difference of free energies between the first m rows and the chains after
     them, and one step along them; the difference. Logits of the chains also give their next hidden
@@ -89,12 +95,12 @@ def _learn(
     size, d = rows.shape
     l = c.size
     logits, signed = a[: size * l].reshape(size, l), s[: size * l].reshape(size, l)
+    falls = E[: size * l].reshape(size, l)
     np.dot(rows, W, logits)
-    _add(c, logits)
-    _exponentials(a[: size * l], E[: size * l], buffer)
-    _throw(logits[m:], E[m * l :], u, z)
-    means[0] = -_means(logits[:m], E, share, signed)
-    means[1] = _means(logits[m:], E[m * l :], share[m:], signed[m:])
+    _exponentials(logits, c, falls)
+    _throw(logits[m:], falls[m:], u, z)
+    means[0] = -_means(logits[:m], falls[:m], share[:m], signed[:m])
+    means[1] = _means(logits[m:], falls[m:], share[m:], signed[m:])
     np.dot(rows.T, signed, dW)
     db[:] = 0
     dc[:] = 0
@@ -125,27 +131,28 @@ def pcd_steps(
     x: Any, weight: Any, ends: Any, totals: Any, u: Any, z: Any, v: Any,
     W: Any, b: Any, c: Any, dW: Any, db: Any, dc: Any, rates: Any,
 ) -> Any:  # fmt: skip
-    """Learning steps on batches of x that end at ``ends``, with uniforms u ``(T, k, n, l + d)``.
+    """Learning steps on batches of x that end at ``ends``, with uniforms u ``(T, k, n (l + d))``, those of
+    hidden bits first.
 
     The chains z, v and θ = W, b, c change in place, dW, db, dc hold the last gradients. Returns the
     difference of free energies of every step, ``(T,)``, and the mean free energies of rows and
-    chains in the last.
+    chains, ``(T, 2)``.
     """
-    values, means = np.empty(len(ends)), np.zeros(2)
+    values, means = np.empty(len(ends)), np.empty((len(ends), 2))
     n, d, l = len(v), b.size, c.size
     most = ends[0]
     for t in range(1, len(ends)):
         most = max(most, ends[t] - ends[t - 1])
-    stack, share = np.empty((most + n, d), W.dtype), np.empty(most + n)
+    stack, share = np.empty((most + n, d), W.dtype), np.empty(most + n, W.dtype)
     cells = max((most + n) * l, n * d)
     a, s = np.empty(cells, W.dtype), np.empty((most + n) * l, W.dtype)
-    E, buffer = np.empty(cells), np.empty(cells)
+    E = np.empty(cells, W.dtype)
     sweeps, lo = u.shape[1], 0
     for t in range(len(ends)):
         for i in range(sweeps):
-            _sweep(u[t, i, :, l:], W.T, b, z, v, a, E, buffer)
+            _sweep(u[t, i, n * l :].reshape(n, d), W.T, b, z, v, a, E)
             if i + 1 < sweeps:
-                _sweep(u[t, i, :, :l], W, c, v, z, a, E, buffer)
+                _sweep(u[t, i, : n * l].reshape(n, l), W, c, v, z, a, E)
         hi = ends[t]
         m = hi - lo
         rows = stack[: m + n]
@@ -154,9 +161,9 @@ def pcd_steps(
         for i in range(m):
             share[i] = -(weight[lo + i] if weight.size else 1.0) / totals[t]
         share[m : m + n] = 1.0 / n
-        last = u[t, sweeps - 1, :, :l]
+        last = u[t, sweeps - 1, : n * l].reshape(n, l)
         values[t] = _learn(
-            rows, m, share, last, z, W, b, c, dW, db, dc, rates[t], means, a, s, E, buffer
+            rows, m, share, last, z, W, b, c, dW, db, dc, rates[t], means[t], a, s, E
         )
         lo = hi
     return values, means
