@@ -19,6 +19,7 @@ from groundstate.report import page, report
 from groundstate.study import assess_tuned
 from groundstate.study.candidates import LINEAR
 from groundstate.study.numbers import show
+from groundstate.study.verdict import RECIPE
 
 PRIVATE = (
     "rows that judge", "Rows that judged", "Whole(", "Real(", "Choice(", " nan ", " inf ",
@@ -248,13 +249,17 @@ def constant(facts: dict[str, Any], found: Page) -> None:
 def candidates(facts: dict[str, Any], found: Page) -> None:
     entries = {entry["name"]: entry for entry in facts["candidates"]["entries"]}
     metric = facts["candidates"]["metric"]
-    own = entries[facts["chosen"]]
-    assert own["test_score"] == facts["scores"][metric]["value"]
     constant = facts["baselines"]["dummy"][metric]["value"]
-    if facts["chosen"] != "dummy" or len(facts["chosen_in_folds"]) == 1:
-        assert entries["dummy"]["test_score"] == constant
-    else:  # its row has the score of the recipe, which chose others in some folds
-        assert entries["dummy"]["test_score"] != constant
+    assert entries["dummy"]["test_score"] == constant  # a row is about the model it names
+    seen = {name for name, entry in entries.items() if entry["test_score"] is not None}
+    one = facts["scores"][metric]
+    if len(facts["chosen_in_folds"]) == 1:
+        assert seen == {"dummy", facts["chosen"]} and RECIPE not in found.text
+        assert entries[facts["chosen"]]["test_score"] == one["value"]
+    else:  # folds chose others: the score is that of the recipe, which has a row of its own
+        assert seen == {"dummy"}
+        row = found.text[found.text.index(RECIPE) + len(RECIPE) :]
+        assert row.split()[0] == show(one["value"], metric)
     if "every other candidate is measurably worse" in found.text:
         assert [name for name, e in entries.items() if e["tied_with_best"]] == [facts["chosen"]]
         rest = {row["against"] for row in facts["comparison"]["test"] if row["p_holm"] > 0.05}

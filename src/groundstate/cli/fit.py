@@ -19,7 +19,7 @@ from groundstate.study.assess import Assessment
 from groundstate.study.listed import left_out, together
 from groundstate.study.numbers import show, show_range
 from groundstate.study.race.names import CANDIDATES, DONE, FIRST, TUNED
-from groundstate.study.verdict import probabilities_alone
+from groundstate.study.verdict import RECIPE, credited, probabilities_alone
 
 NOT_BETTER, LEAK = 3, 4
 _ANSWERS = (FIRST, CANDIDATES, TUNED)
@@ -164,6 +164,10 @@ def summary(facts: dict[str, Any]) -> list[Any]:
             seen,
             style="bold" if best else None,
         )
+    if credited(facts) != facts["chosen"]:  # folds chose others: no model's score is its
+        score = facts["scores"][name]
+        seen = f"{show(score['value'], name)} ({show_range(score['lo'], score['hi'], name)})"
+        grid.add_row("", RECIPE, *(("",) if both else ()), "", "", seen)
     table = facts["data"]
     columns = "" if table["columns"] is None else f", {count(table['columns'], 'column')}"
     title = f"{table['name']}: {count(table['rows'], 'row')}{columns}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from threading import local
 from typing import Any
 
@@ -120,6 +122,24 @@ def _pools() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+@lru_cache(maxsize=1)
+def _loaded(process: int, modules: int) -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Every library of the process and torch compute with one thread in the block.
+
+    Libraries are looked for again where modules were imported since: the search takes longer than a
+    small fit.
+    """
+    with _loaded(os.getpid(), len(sys.modules)).limit(limits=1), threads(1):
+        yield
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from groundstate.report import about, how_sure, unlabelled, why
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import is_share, label, show, title
-from groundstate.study.verdict import credited, probabilities_alone
+from groundstate.study.verdict import RECIPE, credited, probabilities_alone
 
 _BASELINES = {
     DUMMY: "always the same answer",
@@ -64,8 +64,11 @@ def _board(facts: dict[str, Any]) -> str:
     header = ["model", f"{label(metric)}, cross-validated", f"{board['level']:.0%} interval"]
     if facts["design"]["candidates_compared_on"] != "folds":
         header[1] = f"{label(metric)}, validation rows"
-    whose = ", recipe" if credited(facts) != facts["chosen"] else ""
-    header += ([f"held-out rows{whose}"] if seen else []) + (["notes"] if noted else [])
+    if seen and credited(facts) != facts["chosen"]:  # folds chose others: no model's score is its
+        key = f"scores.{metric}"
+        here = (at(facts, f"{key}.value", metric), " (", between(facts, key, metric), ")")
+        rows.append([RECIPE, "", "", here] + ([""] if noted else []))
+    header += (["held-out rows"] if seen else []) + (["notes"] if noted else [])
     better = "higher" if board["greater_is_better"] else "lower"
     base = (
         f" {DUMMY} is what to beat: it ignores the columns."

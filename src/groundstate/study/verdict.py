@@ -8,6 +8,7 @@ from groundstate.study.candidates import DUMMY, LINEAR
 from groundstate.study.numbers import is_share, label, show, show_range, title
 
 ENSEMBLE = "ensemble"
+RECIPE = "recipe, which chose in each fold"  # on boards, where folds did not choose alike
 _NAMED = 3  # models that are named in one sentence
 _SERIOUS = {"serious": 0, "warning": 1}
 _CONSTANT = {

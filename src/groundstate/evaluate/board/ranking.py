@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.device import threads
+from groundstate.compute.thread_policy import one_thread
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
@@ -283,9 +283,7 @@ def _failed(estimator: Any, error: Exception, watch: Stopwatch) -> _Fold:
 @contextmanager
 def _alone() -> Iterator[list[warnings.WarningMessage]]:
     """Warnings kept, one thread: sums in BLAS depend on their number, and workers would change it."""
-    from threadpoolctl import threadpool_limits
-
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), threads(1):
+    with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
         yield caught
 

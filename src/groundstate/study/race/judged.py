@@ -104,8 +104,11 @@ def assessed(
         )
     )
     saved = skill_interval(own, dull, settings.level, weight, random_state=key.fold("skill"))
+    own_scores = {DUMMY: constant}  # of the chosen model only where it is what judged rows met
+    if len(judged.chosen) < 2:
+        own_scores[name] = merged[name]
     board, comparison = standing(
-        developed, question.measure, question, merged, truth, repeats, weight, key
+        developed, question.measure, question, own_scores, truth, repeats, weight, key
     )
     skipped: list[str] = []
     calibration = None
@@ -173,16 +176,16 @@ def standing(
     developed: Developed,
     measure: Metric,
     question: Question,
-    merged: dict[str, dict[str, Interval]],
+    scores: dict[str, dict[str, Interval]],
     truth: NDArray[Any],
     repeats: list[dict[str, Prediction]],
     weight: NDArray[np.float64],
     key: Key,
 ) -> tuple[Standings, dict[str, Any]]:
-    """The board with scores on held-out rows, and the chosen model against the others."""
+    """The board with scores of models on held-out rows, and the chosen model against the others."""
     board, name = developed.ranking.board, developed.chosen
-    for who in (DUMMY, name):
-        seen = merged[who][board.metric]
+    for who, found in scores.items():
+        seen = found[board.metric]
         board = board.with_entry(
             who, test_score=seen.estimate, test_low=seen.low, test_high=seen.high
         )
