@@ -78,3 +78,20 @@ def test_drift_refuses_in_one_sentence(call: Any, model: Path) -> None:
     assert "name one table" in call("drift", model / "rows.csv").error
     done = call("drift", model / "rows.csv", model / "rows.csv", "--columns", "sise")
     assert done.code == 2 and "size" in done.error
+
+
+def test_sampled_reasons_say_their_error_and_what_is_done(call: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = pl.DataFrame({f"x{j}": rng.normal(size=300) for j in range(6)})
+    y = np.where(rows["x0"] + rows["x1"] * rows["x2"] > 0, "yes", "no")
+    fitted = groundstate.TablePredictor(groundstate.KNeighborsClassifier()).fit(rows, y)
+    fitted.keep_background(rows).save(tmp_path / "near.gs")
+    rows.write_csv(tmp_path / "rows.csv")
+    done = call("predict", tmp_path / "near.gs", tmp_path / "rows.csv", "--why", "--proba")
+    assert done.code == 0, done.error
+    assert "amounts are sampled: standard error 0.0" in done.error
+    assert pl.read_csv(io.StringIO(done.out)).height == 300
+    rows.head(3).write_csv(tmp_path / "few.csv")
+    done = call("predict", tmp_path / "near.gs", tmp_path / "few.csv", "--why", "--json")
+    assert "sampled" not in done.error
+    assert json.loads(done.out)[0]["why"]["method"] == "enumerate"

@@ -74,7 +74,9 @@ def predict(
         from groundstate.cli.why import why as reasons
 
         nested = json and out == "-"
-        answers = answers.with_columns(reasons(loaded, rows, background, seed, nested).values())
+        answers = answers.with_columns(
+            reasons(loaded, rows, background, seed, nested, screen).values()
+        )
     screen.frame(answers, out)
 
 

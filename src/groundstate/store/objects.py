@@ -12,8 +12,9 @@ import enum
 import functools
 import importlib
 import importlib.util
-import pkgutil
+import re
 import sys
+from pathlib import Path
 from typing import Any, Protocol
 
 from groundstate.errors import StoreError
@@ -136,13 +137,18 @@ def _known(name: str) -> type | None:
 
 def _in_folder(package: str, qualname: str) -> type | None:
     """A class of one of our folders: what the folder exports, else what a module of it defines, first
-    those whose name resembles the class. Which modules happen to be loaded does not matter."""
+    those whose name resembles the class. Which modules happen to be loaded does not matter.
+
+    Modules that do not write ``class NAME`` come last, since importing a whole room takes seconds.
+    """
     first, _, rest = qualname.partition(".")
     modules = _modules(package)
     if rest and f"{package}.{first}" in modules:
         return _in_folder(f"{package}.{first}", rest)
     wanted = qualname.lower()
     near = sorted(modules, key=lambda name: name.rpartition(".")[2].replace("_", "") != wanted)
+    written = re.compile(rf"^class {re.escape(first)}\b", re.M)
+    near.sort(key=lambda name: not written.search(_source(name)))
     for name in (package, *near):
         module = _imported(name)
         candidate: Any = getattr(module, first, None) if _offers(module, first) else None
@@ -170,15 +176,39 @@ def _imported(name: str) -> Any:
         return None
 
 
+def _path(name: str) -> Path | None:
+    """Where one of our modules or folders is, without its suffix and without importing anything."""
+    root, *below = name.split(".")
+    spec = importlib.util.find_spec(root)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]).joinpath(*below)
+
+
+@functools.cache
+def _source(name: str) -> str:
+    """The text of one of our modules, empty where there is none to read."""
+    path = _path(name)
+    if path is None:
+        return ""
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
 @functools.cache
 def _modules(package: str) -> tuple[str, ...]:
     """The package and all modules below it, found on disk and not yet imported."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.submodule_search_locations is None:
+    root = _path(package)
+    if root is None or not root.is_dir():
         return ()
-    path = spec.submodule_search_locations
-    below = pkgutil.walk_packages(path, f"{package}.", onerror=lambda name: None)
-    return (package, *(module.name for module in below))
+    below: list[str] = []
+    for path in sorted(root.iterdir(), key=lambda path: path.stem):
+        name = f"{package}.{path.stem}"
+        if (path / "__init__.py").is_file():
+            below += _modules(name)
+        elif path.suffix == ".py" and path.stem != "__init__":
+            below.append(name)
+    return (package, *below)
 
 
 def hook_of(cls: type) -> Hook | None:

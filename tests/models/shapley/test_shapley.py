@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -267,3 +268,74 @@ def test_cells_on_a_threshold_are_on_the_side_that_the_model_says(name: str) -> 
         for way in ("trees", "enumerate")
     )
     np.testing.assert_allclose(exact.values, definition.values, atol=1e-9)
+
+
+def test_cells_that_are_already_there_are_not_asked_for() -> None:
+    """Of columns of few levels most steps of an order change nothing."""
+    levels = np.random.default_rng(4).integers(0, 2, (90, 6)).astype(float)
+    model = PeerNeighbors(5).fit(levels, levels[:, 0] * levels[:, 1] + levels[:, 2])
+    asked: list[int] = []
+
+    class Counted:
+        def __init__(self) -> None:
+            self.fitted_ = True
+
+        def fit(self, X: Any, y: Any) -> Counted:
+            return self
+
+        def __sklearn_tags__(self) -> Any:
+            return gs.Ridge().__sklearn_tags__()
+
+        def predict(self, rows: Any) -> Any:
+            asked.append(len(rows))
+            return model.predict(rows)
+
+    counted: Any = Counted()
+    found = shapley_values(counted, levels[:20], levels[50:66], method="sample", n_pairs=64)
+    assert sum(asked) < 0.6 * (20 * 2 * 5 * 64)
+    exact = shapley_values(counted, levels[:20], levels[50:66], method="enumerate")
+    assert found.standard_error is not None
+    off = np.abs(found.values - exact.values) / np.maximum(found.standard_error, 1e-9)
+    assert np.mean(off < 2) > 0.9
+    np.testing.assert_allclose(found.base + found.values.sum(1), found.prediction, atol=1e-10)
+
+
+def test_few_rows_are_exact_and_many_are_sampled_less() -> None:
+    model = PeerNeighbors(5).fit(Z, Y)
+    assert shapley_values(model, Z[:4], Z[50:66]).method == "enumerate"
+    shares: list[float] = []
+    many = shapley_values(model, np.repeat(Z, 12, 0), Z[50:66], progress=shares.append)
+    assert many.method == "sample" and many.standard_error is not None
+    assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
+    more = shapley_values(model, Z, Z[50:66], n_pairs=64)
+    assert more.standard_error is not None
+    assert more.standard_error.mean() < many.standard_error.mean()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SVC",
+        "GaussianProcessClassifier",
+        pytest.param("TabularMLPClassifier", marks=pytest.mark.slow),
+    ],
+)
+def test_a_table_of_usual_size_is_explained_soon(name: str) -> None:
+    """344 rows of seven columns: no model takes more than seconds, and errors are small."""
+    draw = np.random.default_rng(5)
+    rows = pl.DataFrame(
+        {
+            **{f"x{j}": draw.normal(size=344) for j in range(5)},
+            "town": draw.choice(["a", "b", "c"], 344),
+            "sex": draw.choice(["f", "m"], 344),
+        }
+    )
+    y = np.where(rows["x0"].to_numpy() + (rows["town"] == "a").to_numpy() > 0.4, "yes", "no")
+    model = gs.TablePredictor(getattr(gs, name)(random_state=0)).fit(rows, y)
+    model.keep_background(rows)
+    start = time.process_time()
+    found = model.explain(rows)
+    assert time.process_time() - start < 40
+    assert found.standard_error is not None
+    top = [found.top(i)[0] for i in range(344)]
+    assert np.mean([part["column"] in ("x0", "town") for part in top]) > 0.9

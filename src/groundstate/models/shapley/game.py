@@ -6,11 +6,12 @@ the others those of background rows b.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +20,8 @@ from groundstate.data import Table
 from groundstate.errors import DataError, Unsupported
 
 Floats = NDArray[np.float64]
-BLOCK = 20_000  # mixed rows that are predicted in one call
+_BLOCK = 1_000  # mixed rows of numbers that are predicted in one call: what models make of them stays in cache
+_TABLES = 20_000  # of cells of any kind, which become a table first
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Game:
     outputs, units : what the K outputs are, and in which units
     estimator : what reads the cells as numbers; None where cells are row numbers
     scale, shift : (K,) predictions are ``shift + scale ·`` those of the estimator
+    block : mixed rows that are predicted in one call
     """
 
     names: tuple[str, ...]
@@ -47,11 +50,16 @@ class Game:
     estimator: Any = None
     scale: float = 1.0
     shift: float = 0.0
+    block: int = _BLOCK
+
+    def blocks(self, mixed: NDArray[Any]) -> Iterator[Floats]:
+        """Predictions, some rows after others."""
+        for lo in range(0, len(mixed), self.block):
+            yield self.answer(mixed[lo : lo + self.block])
 
     def asked(self, mixed: NDArray[Any]) -> Floats:
-        """Predictions in blocks, (rows, K)."""
-        parts = [self.answer(mixed[lo : lo + BLOCK]) for lo in range(0, len(mixed), BLOCK)]
-        return np.concatenate(parts) if parts else np.empty((0, len(self.outputs)))
+        """Predictions, (rows, K)."""
+        return np.concatenate(list(self.blocks(mixed)))
 
     def owned(self) -> list[NDArray[np.intp]]:
         """The cells of each player; none of a column that the model leaves out."""
@@ -126,13 +134,30 @@ def _of_frame(model: Any, X: Any, background: Any) -> Game:
         mixed = {n: pool[n][at[:, j]].to_numpy() for j, n in enumerate(names)}
         return answer(nw.from_dict(mixed, backend=pool.implementation).to_native())
 
-    return Game(names, *numbered(n_rows(a), n_rows(b), len(names)), gathered, outputs, units)
+    return of_cells(pool.to_polars(), n_rows(a), gathered, outputs, units)
 
 
-def numbered(n: int, m: int, d: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
-    """Cells as numbers of rows: those of X first, then those of the background."""
-    cells = np.repeat(np.arange(n)[:, None], d, 1)
-    return cells, np.repeat(np.arange(n, n + m)[:, None], d, 1), np.arange(d)
+def of_cells(
+    pool: pl.DataFrame,
+    n: int,
+    answer: Callable[[NDArray[Any]], Floats],
+    outputs: tuple[Any, ...],
+    units: str,
+) -> Game:
+    """The game of columns of any kind: a cell is the number of the first row with its value.
+
+    Parameters
+    ----------
+    pool : rows to explain, then background rows
+    n : how many of them are explained
+    """
+    names = tuple(pool.columns)
+    row = pl.int_range(pl.len())
+    first = pool.select(row.first().over(name).alias(name) for name in names)
+    at = first.to_numpy().astype(np.intp)
+    return Game(
+        names, at[:n], at[n:], np.arange(len(names)), answer, outputs, units, block=_TABLES
+    )  # fmt: skip
 
 
 def _matrix(rows: Any, name: str) -> NDArray[Any]:

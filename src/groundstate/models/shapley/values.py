@@ -13,13 +13,18 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, NotApplicable
 from groundstate.models.shapley.game import Game, game
-from groundstate.models.shapley.sampled import enumerated_values, sampled_values
+from groundstate.models.shapley.sampled import (
+    ASKED,
+    Seen,
+    enumerated_values,
+    sampled_values,
+    usual_pairs,
+)
 from groundstate.models.shapley.trees import tree_sum, tree_values
 
 Floats = NDArray[np.float64]
 Method = Literal["auto", "trees", "linear", "enumerate", "sample"]
 _MOST = 12  # players whose subsets are enumerated
-_ENUMERATED = 300_000  # predictions
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,9 @@ def shapley_values(
     *,
     method: Method = "auto",
     sample_weight: Any = None,
-    n_pairs: int = 64,
+    n_pairs: int | None = None,
     random_state: Key | RandomState = 0,
+    progress: Seen | None = None,
 ) -> ShapleyValues:
     r"""How much each column moved each prediction away from that of a typical row.
 
@@ -126,11 +132,15 @@ def shapley_values(
         ``"trees"`` (exact, sums of trees: single trees, forests, boosting; boosted classes in
         log-odds), ``"linear"`` (exact, :math:`\phi_j = \sum_{i \in j} w_i (x_i - \bar b_i)`),
         ``"enumerate"`` (exact, all subsets of at most 12 columns), ``"sample"`` (orders drawn at
-        random in antithetic pairs, with standard errors), ``"auto"`` the first that applies.
+        random in antithetic pairs, with standard errors), ``"auto"`` the first that applies: subsets
+        where they take at most 200,000 predictions.
     sample_weight
         Of the background rows; a weight of 2 is the row twice. Not for ``"sample"``.
     n_pairs
-        Pairs of orders for ``"sample"``, one background row each.
+        Pairs of orders for ``"sample"``, one background row each. By default 64, and fewer for many
+        rows: 4 or more of about 200,000 predictions, with larger standard errors.
+    progress
+        Is called with the share of the work that is done, where values are sampled.
 
     Examples
     --------
@@ -148,10 +158,14 @@ def shapley_values(
     if not len(played.background):
         raise DataError("background has no rows; pass some of the training rows")
     weight = _weights(sample_weight, len(played.background))
-    tried = {"auto": ("trees", "linear", "sample")}.get(method, (method,))
+    few = _subsets(played) <= ASKED and n_pairs is None
+    usual = ("trees", "linear", *(("enumerate",) if few else ()), "sample")
+    tried = usual if method == "auto" else (method,)
     for name in tried:
         try:
-            return _by(name, played, X, weight, n_pairs, Key.of(random_state), sample_weight)
+            return _by(
+                name, played, X, weight, n_pairs, Key.of(random_state), sample_weight, progress
+            )
         except NotApplicable as error:
             if method != "auto":
                 raise
@@ -160,8 +174,9 @@ def shapley_values(
 
 
 def _by(
-    name: str, played: Game, X: Any, weight: Floats, pairs: int, key: Key, given: Any
-) -> ShapleyValues:
+    name: str, played: Game, X: Any, weight: Floats, pairs: int | None, key: Key, given: Any,
+    progress: Seen | None,
+) -> ShapleyValues:  # fmt: skip
     error: Floats | None = None
     outputs, units = played.outputs, played.units
     if name == "trees":
@@ -171,7 +186,7 @@ def _by(
         values, base, outputs, units = _linear(played, weight)
         prediction = base + values.sum(1)
     elif name == "enumerate":
-        if len(set(played.players.tolist())) > _MOST:
+        if _active(played) > _MOST:
             raise NotApplicable(f"subsets of more than {_MOST} columns are too many; use sample")
         values, base, prediction = enumerated_values(played, weight)
     elif name == "sample":
@@ -180,9 +195,10 @@ def _by(
             from dataclasses import replace
 
             played = replace(played, background=played.background[weight_rows])
+        pairs = usual_pairs(len(played.cells), _active(played)) if pairs is None else pairs
         if pairs < 2:
             raise DataError(f"n_pairs is at least 2, got {pairs}")
-        values, error, base, prediction = sampled_values(played, pairs, key)
+        values, error, base, prediction = sampled_values(played, pairs, key, progress)
     else:
         raise DataError(f"method is auto, trees, linear, enumerate or sample, got {name!r}")
     if len(outputs) != values.shape[2]:  # several targets
@@ -190,6 +206,16 @@ def _by(
     return ShapleyValues(
         played.names, values, base, prediction, error, outputs, units, name, _cells(played, X)
     )
+
+
+def _active(played: Game) -> int:
+    """Players that own a cell."""
+    return len(np.unique(played.players))
+
+
+def _subsets(played: Game) -> float:
+    """Predictions of mixed rows that all subsets of the players take."""
+    return len(played.cells) * len(played.background) * 2.0 ** _active(played)
 
 
 def _trees(played: Game, weight: Floats) -> tuple[Floats, Floats, tuple[Any, ...], str]:

@@ -51,8 +51,9 @@ class Explained:
         background: Any = None,
         *,
         method: Any = "auto",
-        n_pairs: int = 64,
+        n_pairs: int | None = None,
         random_state: Any = 0,
+        progress: Any = None,
     ) -> ShapleyValues:
         """Why these predictions: how much each column of the table moved each of them.
 
@@ -63,7 +64,7 @@ class Explained:
         background
             Rows that stand for typical ones, such as some training rows; by default those that
             `keep_background` kept, which studies and ``groundstate fit`` call.
-        method, n_pairs, random_state
+        method, n_pairs, random_state, progress
             See :func:`groundstate.evaluate.shapley_values`.
 
         Examples
@@ -84,12 +85,13 @@ class Explained:
                 "keep_background(training_rows) once after fit"
             )
         return shapley_values(
-            self, X, rest, method=method, n_pairs=n_pairs, random_state=random_state
-        )
+            self, X, rest, method=method, n_pairs=n_pairs, random_state=random_state,
+            progress=progress,
+        )  # fmt: skip
 
     def _game(self: Any, X: Any, background: Any) -> Game:
         """Columns of the table as players, by the numbers that they became where each has its own."""
-        from groundstate.models.shapley.game import Game, answers, numbered
+        from groundstate.models.shapley.game import Game, answers, of_cells
 
         rows, back = table_rows(self, X), table_rows(self, background)
         names, owner = rows.columns, _owner(self)
@@ -114,8 +116,7 @@ class Explained:
             mixed = pl.DataFrame({n: pool[n].gather(at[:, j]) for j, n in enumerate(names)})
             return answer(Table(mixed, rows.schema))
 
-        cells = numbered(rows.n_rows, back.n_rows, len(names))
-        return Game(names, *cells, gathered, outputs, units)
+        return of_cells(pool, rows.n_rows, gathered, outputs, units)
 
 
 def table_rows(model: Any, X: Any) -> Table:
