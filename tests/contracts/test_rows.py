@@ -480,6 +480,11 @@ def test_rows_of_another_form_are_refused() -> None:
     model = CASES["images"].fit(images(), labels())
     with pytest.raises(ShapeError, match=r"was fitted to Real\(2, 3, 3\)"):
         model.predict(np.zeros((2, 1, 3, 3)))
+    unreadable = images().copy()
+    unreadable[2, 0, 1, 1] = np.nan  # in answers as in learning: a class of NaN would be the first one
+    for ask in (model.predict, model.predict_proba, model.energies):
+        with pytest.raises(DataError, match="row 2 of X holds NaN"):
+            ask(unreadable)
     with pytest.raises(DataError, match="row 3 of X holds NaN"):
         CASES["sequences"].model.fit([[1.0], [1.0], [2.0], [np.nan]], [0, 1, 0, 1])
     with pytest.raises(ShapeError, match="X has 2 rows, y has 3"):

@@ -264,3 +264,68 @@ def test_the_most_probable_value_of_a_gaussian_is_its_mean(name: str) -> None:
     model = GAUSSIANS[name]()
     found = np.asarray(model.impute([[np.nan, 2.0, -1.0]], "minimise", random_state=0))
     assert found[0, 0] == pytest.approx(5 / 3, rel=0.1)
+
+
+# --- models that were fitted with y ----------------------------------------------------------
+
+QUICK: dict[str, Any] = {
+    "hidden_layer_sizes": (32,), "max_iter": 40, "learning_rate_init": 1e-2, "random_state": 0,
+}  # fmt: skip
+
+BY_CLASS: dict[str, Callable[[], Any]] = {
+    "LinearGaussianBayesianNetwork": lambda: gs.LinearGaussianBayesianNetwork(),
+    "SumProductNetwork": lambda: gs.SumProductNetwork(random_state=0),
+    "KernelDensity": lambda: gs.KernelDensity(0.3),
+    "AutoregressiveDensity": lambda: gs.AutoregressiveDensity(**QUICK),
+    "MADE": lambda: gs.MADE(2, **QUICK),
+    "NormalizingFlow": lambda: gs.NormalizingFlow(n_transforms=2, **{**QUICK, "max_iter": 15}),
+    "VAE": lambda: gs.VAE(1, **QUICK),
+    "DDPM": lambda: gs.DDPM(50, "cosine", **{**QUICK, "max_iter": 150}),
+}
+
+
+def two_classes(gap: float, n: int = 600) -> tuple[np.ndarray, np.ndarray]:
+    """Two Gaussians of independent columns, on the diagonal."""
+    y = np.repeat(["low", "high"], n // 2)
+    rng = np.random.default_rng(0)
+    return np.where(y == "low", -gap, gap)[:, None] + 0.5 * rng.normal(size=(n, 2)), y
+
+
+@pytest.mark.filterwarnings("ignore:posterior collapse")
+@pytest.mark.parametrize("name", sorted(BY_CLASS))
+def test_y_that_is_not_given_follows_from_the_known_cells(name: str) -> None:
+    X, y = two_classes(3.0)
+    model = BY_CLASS[name]().fit(X, y)
+    gaps = np.array([[np.nan, 3.0], [np.nan, -3.0]] * 20)
+    for how in ("sample", "mean", "minimise"):
+        filled = np.asarray(model.impute(gaps, how, random_state=0))[:, 0]
+        assert (np.sign(filled) == np.sign(gaps[:, 1])).mean() > 0.9, how
+        asked = np.asarray(model.impute(gaps[:1], how, y="high", random_state=0))
+        assert asked[0, 0] > 0
+
+
+def test_classes_that_overlap_are_weighed() -> None:
+    r"""E[x₁ | x₂] is the classes' means by :math:`p(y \mid x_2)`, to the last digits."""
+    X, y = two_classes(0.5)
+    model = gs.LinearGaussianBayesianNetwork([(1, 0)]).fit(X, y)
+    at, parts = 0.2, []
+    for name in ("high", "low"):
+        rows = X[y == name]
+        m, C = rows.mean(0), np.cov(rows.T, bias=True)
+        density = math.exp(-0.5 * (at - m[1]) ** 2 / C[1, 1]) / math.sqrt(C[1, 1])
+        parts.append((density, m[0] + C[0, 1] / C[1, 1] * (at - m[1])))
+    expected = sum(p * mean for p, mean in parts) / sum(p for p, _ in parts)
+    gaps = np.array([[np.nan, at]])
+    assert model.impute(gaps)[0, 0] == pytest.approx(expected, rel=1e-6)
+    drawn = model.impute(np.repeat(gaps, 4000, 0), "sample", random_state=0)[:, 0]
+    assert drawn.mean() == pytest.approx(expected, abs=0.05)
+
+
+def test_the_known_cells_of_a_network_that_rules_them_out() -> None:
+    """A table by counting has zeros: −inf, and not a number that is none."""
+    X, y = two_classes(3.0)
+    model = gs.DiscreteBayesianNetwork(n_bins=8).fit(X, y)
+    rows = np.array([[np.nan, 3.0], [3.0, 3.0], [np.nan, -3.0]])
+    assert np.isneginf(model.score_samples(rows, "low")).tolist() == [True, True, False]
+    assert np.isfinite(model.score_samples(rows)).all()
+    assert (model.impute(rows, random_state=0)[:, 0] > 0).tolist() == [True, True, False]

@@ -260,6 +260,20 @@ def test_weighted_edges_of_a_gcn() -> None:
     assert torch.allclose(layer(x, edges, weight), wanted)
 
 
+def test_a_loop_keeps_its_weight_in_a_gcn() -> None:
+    index = torch.tensor([[0, 1, 0, 2, 2], [0, 0, 1, 2, 2]])  # 0 → 0, and two loops of 2
+    edges, x = Edges.of(index, 4), normal(4, 4)
+    layer = GCNConv(4, 3).double()
+    weight = torch.tensor([5.0, 0.5, 2.0, 3.0, 4.0]).double()[edges.order]
+    a = torch.diag(torch.tensor([5.0, 1.0, 7.0, 1.0])).double()
+    a[0, 1], a[1, 0] = 0.5, 2.0
+    scale = a.sum(1).rsqrt()
+    wanted = (scale[:, None] * a * scale) @ (x @ layer.lin.weight.T)
+    assert torch.allclose(layer(x, edges, weight), wanted)
+    none = Edges.of(torch.zeros(2, 0, dtype=torch.int64), 4)
+    assert torch.allclose(layer(x, none, weight[:0]), x @ layer.lin.weight.T)
+
+
 def test_attention_without_a_preference_is_the_mean_with_oneself() -> None:
     layer, x = GATConv(4, 3).double(), normal(3, 4)
     nn.init.zeros_(layer.att_src)

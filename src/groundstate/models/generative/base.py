@@ -26,7 +26,7 @@ from groundstate.models.base import EnergyEstimator
 from groundstate.models.generative.coding import Coding
 from groundstate.models.generative.completion import impute
 from groundstate.models.generative.condition import Condition
-from groundstate.models.generative.filling import filled
+from groundstate.models.generative.filling import filled, log_known_of_draws
 from groundstate.models.generative.questions import infer
 from groundstate.models.generative.shapes import Shapes, as_given, flattened
 from groundstate.models.tables.categories import Categories
@@ -115,6 +115,17 @@ class GenerativeEstimator(EnergyEstimator):
     ) -> Tensor | None:
         """The conditional mean of unknown cells where it is known in closed form, else None."""
         return None
+
+    def _log_known_by_y(
+        self, x: Tensor, unknown: Tensor, contexts: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Log probability of the known cells given each context, ``(B, m)``, but for a constant of each row."""
+        return log_known_of_draws(self, x, unknown, contexts, generator)
+
+    @property
+    def _takes_no_label(self) -> bool:
+        """Whether the model has learned what rows of unknown y are like, whose context is zeros."""
+        return False
 
     # --- reading -------------------------------------------------------------------------
 

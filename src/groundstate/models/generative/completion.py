@@ -25,11 +25,13 @@ def impute(
     y: Any = None,
     random_state: Any = None,
 ) -> Any:
-    """Fill in NaN; what is known stays as it is, in the shape of X.
+    r"""Fill in NaN; what is known stays as it is, in the shape of X.
 
     A method of models with ``coding_`` and ``condition_`` that write ``_raw(X, allow_nan)``,
-    ``_contexts(y, n)``, ``_blocks(x, ...)``, ``_fill(x, unknown, y, how, generator)`` and
-    ``_fill_mean(x, unknown, y, generator)``, see ``GenerativeEstimator``.
+    ``_contexts(y, n)``, ``_blocks(x, ...)``, ``_fill(x, unknown, y, how, generator)``,
+    ``_fill_mean(x, unknown, y, generator)``, ``_log_known_by_y(x, unknown, contexts, generator)`` and
+    ``_takes_no_label``, see ``GenerativeEstimator``. Of a model that was fitted with y, y that is not given is
+    unknown as well, :math:`p(y \mid x_k) \propto p(y)\,p(x_k \mid y)`.
 
     Parameters
     ----------
@@ -47,9 +49,8 @@ def impute(
     raw, home = self._raw(X, allow_nan=True)
     absent = torch.isnan(raw)
     contexts, key = self._contexts(y, len(raw)), Key.of(random_state)
-    if contexts is None and self.condition_ is not None:
-        drawn = self.condition_.draw(len(raw), key.fold("y"))
-        contexts = torch.from_numpy(drawn).to(raw)
+    if contexts is None and self.condition_ is not None and self._takes_no_label:
+        contexts = raw.new_zeros(len(raw), self.condition_.size)
     draws = []
     for d in range(n_draws if how == "sample" else 1):
         own = key.fold("draw", d)
@@ -73,7 +74,22 @@ def _completed(
     kept = torch.where(gone, torch.zeros_like(raw[open_rows]), raw[open_rows])
     x, unknown = model.coding_.encode(kept), model.coding_.spread(gone)
     x = torch.where(unknown, torch.zeros_like(x), x)
-    found = model._fill_mean(x, unknown, own, generator) if how == "mean" else None
+    found = None
+    if own is None and model.condition_ is not None:
+        contexts, log_p = _values_of_y(model, x, unknown, generator)
+        if how == "mean":
+            if model.condition_.classes is not None and not bool((model.coding_.levels > 0).any()):
+                found = _mean_over_y(model, x, unknown, contexts, log_p, generator)
+            if found is None:
+                at = torch.multinomial(log_p.exp(), DRAWS, True, generator=generator)
+                own = contexts[at.flatten()]
+        elif how == "minimise":
+            own = contexts[log_p.argmax(1)]
+        else:
+            own = contexts[torch.multinomial(log_p.exp(), 1, generator=generator)[:, 0]]
+    elif how == "mean":
+        found = model._fill_mean(x, unknown, own, generator)
+        own = own if own is None or found is not None else own.repeat_interleave(DRAWS, 0)
     if found is not None:
         values = model.coding_.decode(found)
     elif how == "mean":
@@ -85,12 +101,40 @@ def _completed(
     return out
 
 
+def _values_of_y(
+    model: Any, x: Tensor, unknown: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """What y was in training, ``(m, q)``, and the log probability of each given the known cells, ``(B, m)``."""
+    contexts, prior = model.condition_.all_contexts(x)
+    joint = prior + model._log_known_by_y(x, unknown, contexts, generator)
+    possible = joint.isfinite().any(1, keepdim=True)  # of cells that no y explains nothing follows
+    return contexts, torch.where(possible, joint, prior).log_softmax(1)
+
+
+def _mean_over_y(
+    model: Any,
+    x: Tensor,
+    unknown: Tensor,
+    contexts: Tensor,
+    log_p: Tensor,
+    generator: torch.Generator,
+) -> Tensor | None:
+    """The means given each class, weighted; None where they have no closed form."""
+    total = torch.zeros_like(x)
+    for context, share in zip(contexts, log_p.exp().T, strict=True):
+        mean = model._fill_mean(x, unknown, context.expand(len(x), -1), generator)
+        if mean is None:
+            return None
+        total += share[:, None] * mean
+    return total
+
+
 def _mean_of_draws(
     model: Any, x: Tensor, unknown: Tensor, y: Tensor | None, generator: torch.Generator
 ) -> Tensor:
+    """Means, of categories the most frequent, of draws of every row; y ``(B * DRAWS, q)``."""
     many = [v.repeat_interleave(DRAWS, 0) for v in (x, unknown)]
-    own = None if y is None else y.repeat_interleave(DRAWS, 0)
-    drawn = model.coding_.decode(model._fill(many[0], many[1], own, "sample", generator))
+    drawn = model.coding_.decode(model._fill(many[0], many[1], y, "sample", generator))
     each = drawn.reshape(len(x), DRAWS, -1)
     category = torch.from_numpy(model.coding_.levels > 0).to(x.device)
     mean = each.mean(1)

@@ -75,9 +75,7 @@ class RowKind:
             raise DataError("pass the weights of the rows as sample_weight")
         if not count(taken.rows):
             raise DataError(f"{type(estimator).__name__} got no rows to learn from")
-        row = bad_row(taken.rows)
-        if row is not None:
-            raise DataError(f"row {row} of X holds NaN or infinity; replace or drop such rows")
+        _all_finite(taken.rows)
         if not estimator._takes_target:
             return taken.rows, None, {}
         y = taken.y if y is None else y
@@ -92,6 +90,7 @@ class RowKind:
         check_is_fitted(estimator, "energy_")
         device, dtype = estimator.energy_.placement()
         rows = floating(self._taken(estimator, X).rows, dtype)
+        _all_finite(rows)
         home = Home(X.device) if isinstance(X, Tensor) else Home()
         return to_device(rows, device) if in_memory(rows) else rows, home
 
@@ -103,6 +102,12 @@ class RowKind:
             return rows_of(X, self.name)
         except DataError as error:
             raise DataError(f"{type(estimator).__name__} takes {self.name} rows: {error}") from None
+
+
+def _all_finite(rows: Rows) -> None:
+    row = bad_row(rows)
+    if row is not None:
+        raise DataError(f"row {row} of X holds NaN or infinity; replace or drop such rows")
 
 
 class SeriesKind(RowKind):

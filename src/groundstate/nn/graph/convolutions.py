@@ -44,15 +44,16 @@ class GCNConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     def forward(self, x: Tensor, edges: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        """``(N, in)`` to ``(N, out)``; weights ``(E,)`` stand in the order of ``edges``."""
+        """``(N, in)`` to ``(N, out)``; weights ``(E,)`` stand in the order of ``edges``, and an edge from a
+        node to itself keeps its own in the place of 1."""
         _sized(x, self.in_channels, self)
         looped, old = edges.looped
         if edge_weight is None:
             norm = looped.once(f"norm {x.dtype}", lambda: _norm(looped, (old > -2).to(x.dtype)))
         else:
-            norm = _norm(
-                looped, torch.where(old < 0, (old > -2).to(x.dtype), edge_weight[old.clamp(min=0)])
-            )
+            given = torch.cat((edge_weight, edge_weight.new_zeros(1)))[old.clamp(min=-1)]
+            own = looped.from_target(_loops(edges, edge_weight))
+            norm = _norm(looped, torch.where(old == -1, own, given))
         out = looped.propagate(self.lin(x), norm)
         return out if self.bias is None else out + self.bias
 
@@ -168,6 +169,12 @@ class GINConv(nn.Module):
     def forward(self, x: Tensor, edges: Edges) -> Tensor:
         out: Tensor = self.nn((1 + self.eps) * x + edges.propagate(x))
         return out
+
+
+def _loops(edges: Edges, weight: Tensor) -> Tensor:
+    """Of each node the weight of the edge to itself: its own where it has one, else 1.  # (N,)"""
+    loop = (edges.source == edges.target).to(weight.dtype)
+    return edges.aggregate(loop * weight).where(edges.aggregate(loop) > 0, 1.0)
 
 
 def _norm(edges: Edges, weight: Tensor) -> Tensor:

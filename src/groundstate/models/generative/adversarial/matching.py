@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.models.generative.filling import nearness
+
 POOL = 4096  # rows drawn for each different condition, all together
 LEAST = 64  # and for one of them at least
-WIDTH = 0.05  # of the kernel, for each known cell, in units of coded variance
 
 
 def nearest_of_draws(
@@ -45,10 +46,7 @@ def nearest_of_draws(
 def _chosen(
     x: Tensor, unknown: Tensor, pool: Tensor, how: str, generator: torch.Generator
 ) -> Tensor:
-    known = (~unknown).to(x.dtype)
-    gap = (x * x * known).sum(1, keepdim=True) - 2 * (x * known) @ pool.T + known @ (pool**2).T
+    log_w = nearness(x, unknown, pool)
     if how == "minimise":
-        return pool[gap.argmin(1)]
-    h = known.sum(1, keepdim=True).clamp_min(1.0) * WIDTH
-    p = (-(gap - gap.amin(1, keepdim=True)) / (2 * h)).softmax(1)
-    return pool[torch.multinomial(p, 1, generator=generator)[:, 0]]
+        return pool[log_w.argmax(1)]
+    return pool[torch.multinomial(log_w.softmax(1), 1, generator=generator)[:, 0]]

@@ -56,6 +56,15 @@ class ChainGenerator(NetworkGenerator):
                 mean[:, j] = (w * hot).sum(1).argmax(1).to(mean.dtype)
         return torch.where(unknown, mean, x)
 
+    def _log_known_by_y(
+        self, x: Tensor, unknown: Tensor, contexts: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        each = [
+            self._completions(x, unknown, c.expand(len(x), -1), generator, 1.0)[1].logsumexp(1)
+            for c in contexts
+        ]
+        return torch.stack(each, 1)
+
     def _completions(
         self,
         x: Tensor,

@@ -156,6 +156,16 @@ class MADE(NetworkGenerator):
             out[own] = self._fill_pattern(x[own], gone, given, how, generator)
         return out
 
+    def _log_known_by_y(
+        self, x: Tensor, unknown: Tensor, contexts: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        many, gone = (v.repeat_interleave(PARTICLES, 0) for v in (x, unknown))
+        each = [
+            self.energy_.complete(many, gone, c.expand(len(many), -1), 1.0, generator)[1]
+            for c in contexts
+        ]
+        return torch.stack([w.view(-1, PARTICLES).logsumexp(1) for w in each], 1)
+
     def _fill_pattern(
         self, x: Tensor, gone: Tensor, y: Tensor | None, how: str, generator: torch.Generator
     ) -> Tensor:

@@ -19,6 +19,7 @@ from groundstate.models.generative.autoencoders.vae import VAE
 from groundstate.models.generative.autoencoders.vq_autoencoder import VQAutoencoder
 from groundstate.models.generative.completion import impute, inferred_x
 from groundstate.models.generative.diffusion.ddpm import DDPM
+from groundstate.models.generative.filling import log_known_of_draws
 from groundstate.models.generative.latent import LatentCode
 
 KL = 1e-6  # weight of the divergence that keeps the codes of "kl" near the origin
@@ -266,6 +267,25 @@ class LatentDiffusion(MetaEstimatorMixin, BaseEstimator):
 
     def _contexts(self, y: Any, n: int) -> Any:
         return self.diffusion_._contexts(self._flat(y), n)
+
+    @property
+    def _takes_no_label(self) -> bool:
+        return bool(self.diffusion_._takes_no_label)
+
+    def _log_known_by_y(
+        self, x: Tensor, unknown: Tensor, contexts: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return log_known_of_draws(self, x, unknown, contexts, generator)
+
+    def _draw(
+        self, n: int, y: Tensor | None, T: float, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        """Coded rows ``(n, D)`` and their codes."""
+        first, second = self.autoencoder_, self.diffusion_
+        codes = second.coding_.decode(second._draw(n, y, T, generator)[0])
+        z = codes.to(*first.energy_.placement()) * self.latent_scale_
+        found: Tensor = first._rows_around(z, None, generator)
+        return found, codes
 
     def _fill_mean(self, *given: Any) -> None:
         """The mean has no closed form: it is that of draws."""

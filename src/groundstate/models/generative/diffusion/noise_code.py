@@ -25,6 +25,7 @@ class NoiseCode(LatentCode, NetworkGenerator):
     energy_: Any
     prediction_type: Any
     noise_schedule_: Any
+    label_dropout: float
     _clip: Any
 
     # --- noise as a code -----------------------------------------------------------------
@@ -53,6 +54,11 @@ class NoiseCode(LatentCode, NetworkGenerator):
         return self.energy_.predict(x, t, y)[:, : self.energy_.d]
 
     # --- missing cells -------------------------------------------------------------------
+
+    @property
+    def _takes_no_label(self) -> bool:
+        seen = self.condition_
+        return seen is not None and seen.classes is not None and self.label_dropout > 0
 
     @torch.no_grad()
     def _fill(

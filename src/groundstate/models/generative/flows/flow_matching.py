@@ -120,6 +120,11 @@ class FlowMatching(ContinuousGenerator):
             self.coupling, self.path, self.time, label_dropout=self.label_dropout
         )
 
+    @property
+    def _takes_no_label(self) -> bool:
+        seen = self.condition_
+        return seen is not None and seen.classes is not None and self.label_dropout > 0
+
     def _draw(
         self, n: int, y: Tensor | None, T: float, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,6 +19,7 @@ from groundstate.energy.graphical.bayesian_network import BayesianNetworkEnergy
 from groundstate.learn.base import History
 from groundstate.learn.solvers.closed import Closed
 from groundstate.learn.solvers.em.expected import ExpectedEM
+from groundstate.math.graphs.elimination import NEVER
 from groundstate.models import settings
 from groundstate.models.generative.graphical.binning import Binning
 from groundstate.models.generative.graphical.edges import SEARCHES, learned_parents, parents_of
@@ -140,6 +142,14 @@ class DiscreteBayesianNetwork(NetworkQuestions):
         counts = energy.stats(w, x[whole])["counts"]
         noise = Key.of(self.random_state).fold("start", key).numpy().uniform(0.5, 1.5, len(counts))
         energy.from_stats({"counts": counts + torch.from_numpy(noise).to(counts)})
+
+    def _log_known(self, part: Any, x: Tensor) -> Tensor:
+        free = torch.isnan(x)
+        if not bool(free.any()):
+            found: Tensor = -part(x=x)
+            return found
+        log_p: Tensor = part.distribution(torch.where(free, 0.0, x), free).log_partition
+        return torch.where(log_p > NEVER / 10, log_p, -math.inf)
 
     # --- networks that are written down --------------------------------------------------
 

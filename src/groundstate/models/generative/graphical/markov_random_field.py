@@ -26,6 +26,7 @@ from groundstate.learn.structure import chow_liu, mutual_information
 from groundstate.math.graphs.beliefs import Beliefs, belief_propagation, mean_field
 from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.generative.filling import log_known_of_draws
 from groundstate.models.generative.graphical.binning import Binning
 from groundstate.models.generative.graphical.network_questions import LevelsOfColumns
 from groundstate.models.generative.shapes import Shapes
@@ -248,6 +249,14 @@ class MarkovRandomField(LevelsOfColumns):
             return -part(x=x) - log_z
         known = torch.where(free, 0.0, x)
         return part.distribution(known, free).log_partition - log_z
+
+    def _log_known_by_y(
+        self, x: Tensor, unknown: Tensor, contexts: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        energy: Any = self.energy_  # one part for each class
+        if all(part.exact for part in energy.parts):
+            return super()._log_known_by_y(x, unknown, contexts, generator)
+        return log_known_of_draws(self, x, unknown, contexts, generator)
 
     def log_partition(self, method: Way = "auto") -> float:
         """log Z: exact, Bethe's estimate ("belief_propagation") or a lower bound ("mean_field")."""

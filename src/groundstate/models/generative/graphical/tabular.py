@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -134,6 +135,13 @@ class GraphOfColumns(GenerativeEstimator):
         filled = torch.where(free, mode(conditional).detach(), known)
         log_p: Tensor = -part(x=filled) - conditional.log_prob(filled)
         return log_p
+
+    def _log_known_by_y(
+        self, x: Tensor, unknown: Tensor, contexts: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        known = torch.where(unknown, math.nan, x)
+        each = [self._log_prob(known, c.expand(len(x), -1)) for c in contexts]
+        return torch.stack(each, 1).detach()
 
     def _energies(self, x: Tensor, y: Tensor | None, z: Tensor | None) -> Tensor:
         if bool(torch.isnan(x).any()) or (y is None and self.condition_ is not None):
