@@ -217,6 +217,8 @@ QUICK: dict[str, dict[str, Any]] = {
     | {"random_state": 0},
     "TabularMLPRegressor": {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 60}
     | {"random_state": 0},
+    "TextCNNClassifier": {"max_iter": 25, "random_state": 0},
+    "TextCNNRegressor": {"max_iter": 60, "random_state": 0},
     "TruncatedSVD": {"random_state": 0},
     "TSNE": {"perplexity": 2, "max_iter": 250, "random_state": 0},
     "TweedieRegressor": {},
@@ -269,6 +271,7 @@ CLASSIFIERS = [
     "SnapshotEnsembleClassifier",
     "StackingClassifier",
     "TabularMLPClassifier",
+    "TextCNNClassifier",
     "VotingClassifier",
 ]
 

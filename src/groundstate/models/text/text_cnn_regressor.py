@@ -11,7 +11,7 @@ from groundstate.registry import models
 
 @models.register(
     family="text", task="regression", role="regressor", max_rows=200_000, auto=False,
-    shortlist_text=5, shortlist_rows=20_000,
+    shortlist_text=3, shortlist_rows=20_000,
 )  # fmt: skip
 class TextCNNRegressor(TextCNN, TabularRegressor):
     r"""Values by a convolutional network over the words of texts, with numbers beside them.

@@ -41,7 +41,7 @@ class TextCNN(TabularModel):
 
     traits = Traits(
         words="texts",
-        cost=Cost(1.5, rows=0.8, columns=0.0, words=0.7, start=0.2),
+        cost=Cost(1.8, rows=0.8, columns=0.0, words=0.7, start=0.2),
         preset=None,
         space={
             "learning_rate_init": settings.Real(5e-3, 1e-1, log=True),

@@ -22,7 +22,7 @@ from groundstate.registry import models
 
 
 @models.register(
-    family="ensembles", task="classification", role="classifier", shortlist=2, shortlist_text=4
+    family="ensembles", task="classification", role="classifier", shortlist=2, shortlist_text=5
 )
 class HistGradientBoostingClassifier(HistogramBooster, EnergyClassifier):
     r"""A sum of small trees per class, grown on histograms of gradients.

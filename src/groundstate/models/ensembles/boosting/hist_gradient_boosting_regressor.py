@@ -21,7 +21,7 @@ from groundstate.registry import models
 
 
 @models.register(
-    family="ensembles", task="regression", role="regressor", shortlist=2, shortlist_text=3
+    family="ensembles", task="regression", role="regressor", shortlist=2, shortlist_text=4
 )
 class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
     r"""A sum of small trees, grown on histograms of gradients.
