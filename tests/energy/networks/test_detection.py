@@ -13,7 +13,8 @@ from groundstate.energy.registering import example_rows
 from groundstate.energy.spaces.containers import box_masks
 from groundstate.errors import Unsupported
 from groundstate.learn.rules import BalancedSample
-from groundstate.learn.rules.assigned import mirrored
+from groundstate.learn.rules.assigned import augmented, mirrored
+from groundstate.nn.augment import Affine, Augment
 from groundstate.nn.detection.rcnn import MaskRCNN
 from groundstate.store import dumps, loads
 
@@ -158,3 +159,21 @@ def test_mirrored_pictures_take_their_objects_along() -> None:
     assert torch.equal(turned[0], batch["x"].flip(3))
     with pytest.raises(ValueError, match="share of the pictures"):
         BalancedSample(2.0)
+
+
+def test_changed_pictures_take_their_objects_along() -> None:
+    batch = rows(made())
+    x, y = augmented(batch["x"], batch["y"], Augment([]), seeded())
+    assert torch.equal(x, batch["x"]) and torch.equal(y.boxes.values, batch["y"].boxes.values)
+    moves = Augment([Affine(shift=0.4, scale=(0.8, 1.25), fill="mean")])
+    x, y = augmented(batch["x"], batch["y"], moves, seeded())
+    assert 0 < len(y.boxes.values) < len(batch["y"].boxes.values)  # some have left
+    assert len(y.labels.values) == len(y.masks.values) == len(y.boxes.values)  # type: ignore[union-attr]
+    for i in range(5):  # masks of these rows are their boxes
+        one = y[i]
+        drawn = box_masks(one.boxes.values, 32, 40)
+        area = drawn.flatten(1).sum(1).clamp(min=1)
+        off = (drawn != one.masks.values).flatten(1).sum(1)  # type: ignore[union-attr]
+        assert (off / area < 0.5).all()
+    with pytest.raises(Unsupported, match="not mixed"):
+        BalancedSample(augment=Augment([], mixup=0.2))

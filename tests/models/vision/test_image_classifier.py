@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from torch import nn
 
@@ -21,6 +22,7 @@ from groundstate.compute.rows import Pixels
 from groundstate.data import ImageFolder, channel_moments, read_images
 from groundstate.errors import DataError, ShapeError
 from groundstate.learn import Checkpoint
+from groundstate.models.vision.choice import chosen
 from groundstate.nn import architectures
 from groundstate.nn.augment import Affine, Augment
 
@@ -178,6 +180,46 @@ def test_other_colours_are_converted_with_a_warning(fitted: ImageClassifier) -> 
         assert np.allclose(coloured.predict_proba(clear), coloured.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("size", "rows", "network", "channels"),
+    [
+        ((8, 8), 60, "cnn", (32, 64)),
+        ((28, 28), 8000, "cnn", (16, 32, 64)),
+        ((2, 3), 60, "cnn", (64,)),
+        ((224, 180), 300, "cnn", (16, 32, 64, 64, 64)),
+        ((32, 32), 20_000, "resnet18", None),
+    ],
+)
+def test_the_network_is_chosen_by_size_and_rows(
+    size: tuple[int, int], rows: int, network: str, channels: Any
+) -> None:
+    found = chosen(size, rows)
+    assert found.network == network and found.params.get("channels") == channels
+    assert found.budget.epochs(rows, 32) * rows >= 32 * min(found.budget.steps, rows)
+
+
+def test_the_plain_call_learns_from_few_pictures(tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    X = X.reshape(-1, 1, 8, 8) / 16
+    order = np.random.default_rng(7).permutation(len(y))
+    own, new = order[:80], order[-600:]
+    model = ImageClassifier(random_state=0, device="cpu").fit(X[own], y[own])
+    linear = LogisticRegression(max_iter=300).fit(X[own].reshape(80, -1), y[own])
+    assert model.score(X[new], y[new]) >= linear.score(X[new].reshape(600, -1), y[new])
+    assert type(model.network_).__name__ == "CNN" and model.n_iter_ == 300  # at most
+    again = groundstate.load(model.save(tmp_path / "model.gs"))
+    assert same(again.partial_fit(X[own], y[own]), model.partial_fit(X[own], y[own]))
+
+
+def test_weights_count_where_the_network_is_chosen() -> None:
+    X, y = pictures()
+    weight = 1.0 + (np.arange(N) % 3 == 0)
+    index = np.repeat(np.arange(N), weight.astype(int))
+    model = ImageClassifier(random_state=0, device="cpu", batch_size=64)
+    one, two = clone(model).fit(X, y, weight), clone(model).fit(X[index], y[index])
+    assert one.n_iter_ == two.n_iter_ and same(one, two)
+
+
 def test_errors_name_the_fix(fitted: ImageClassifier, tmp_path: Path) -> None:
     X, y = pictures()
     with pytest.raises(
@@ -188,6 +230,12 @@ def test_errors_name_the_fix(fitted: ImageClassifier, tmp_path: Path) -> None:
         small().fit(X.repeat(3, 1).transpose(0, 2, 3, 1), y)
     with pytest.raises(ShapeError, match=r"network='vgg11' does not take .*use image_size="):
         small(network="vgg11", network_params=None).fit(X, y)
+    with pytest.raises(ValueError, match="name the network as well"):
+        ImageClassifier(network_params={"width": 4}).fit(X, y)
+    with pytest.raises(ShapeError, match="no neighbours to look at"):
+        ImageClassifier().fit(np.random.default_rng(0).random((8, 1, 1, 1)), [0, 1] * 4)
+    with pytest.raises(DataError, match="there is no file or folder"):
+        small().fit(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="requires y"):
         small().fit(X)
     with pytest.raises(DataError, match="row 1 of X holds NaN"):

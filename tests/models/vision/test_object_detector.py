@@ -17,8 +17,11 @@ from groundstate import ObjectDetector
 from groundstate.compute.rows import Objects
 from groundstate.data import make_shapes
 from groundstate.data.detection import DetectionSet, Truth
-from groundstate.errors import DataError, ShapeError
+from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.models.vision.detection.door import class_names, objects_of, side_quantiles
+from groundstate.models.vision.detection.scores import mean_precision
+from groundstate.nn.augment import Augment
+from groundstate.nn.detection.parts import Detected
 
 NAMES = np.array(["circle", "square", "triangle"])
 TINY: dict[str, Any] = {
@@ -178,12 +181,70 @@ def test_going_on_with_more_rows() -> None:
         (np.zeros((1, 3, 32, 32)), 3, DataError, "must be a list"),
         (np.full((1, 3, 32, 32), np.nan), [([[1, 1, 5, 9]], ["a"])], DataError, "row 0 of X holds NaN"),
         ([np.zeros(3)], [([[1, 1, 5, 9]], ["a"])], ShapeError, "picture 0 has shape"),
+        (np.zeros((1, 3, 32, 32)), [([[20, 20, 60, 30]], ["a"])], DataError, "pixels and a box outside"),
+        (np.zeros((1, 3, 32, 32)), [([[-5, 2, 6, 9]], ["a"])], DataError, "box outside of them: -5, 2, 6, 9"),
+        (np.zeros((1, 3, 32, 32)), [([[0.1, 0.2, 0.5, 0.9]], ["a"])], DataError, "multiply by its width"),
+        (np.zeros((1, 3, 32, 32)), [([[1, 2, 3]], ["a"])], DataError, r"picture 0 have shape \(1, 3\)"),
         (np.zeros((1, 3, 32, 32)), [([[1, 1, 5, 9], [1, 1, 5, 9]], ["a", 3])], ValueError, "labels"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(X: Any, y: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         tiny().fit(X, y)
+
+
+def test_scenes_move_with_their_objects_and_weights_are_repetitions() -> None:
+    X, y = scenes()
+    weight = np.array([2, 1, 1, 2, 1, 1, 1, 1])
+    index = np.repeat(np.arange(8), weight)
+    rows = [y[i] for i in index]
+    assert same(tiny("mask").fit(X, y, weight), tiny("mask").fit(X[index], rows))
+    assert not same(tiny().fit(X, y), tiny(augment="none").fit(X, y))
+    with pytest.raises(Unsupported, match="not mixed"):
+        tiny(augment=Augment([], mixup=0.2)).fit(X, y)
+
+
+def test_held_out_pictures_are_judged_by_what_is_found() -> None:
+    X, y = scenes(12)
+    model = tiny(val_fraction=0.4, max_epochs=3).fit(X, y)
+    seen = model.history_.extra["validation"]
+    assert len(seen) == 3 and all(0 <= value <= 1 for value in seen)
+    energy = model.energy_
+    objects = objects_of(
+        [Truth(b, c.tolist()) for b, c, _ in y], [(32, 32)] * 12, (32, 32), NAMES, False
+    )
+    assert 0 <= mean_precision(energy, {"x": torch.from_numpy(X), "y": objects}, None, size=4) <= 1
+
+    class Oracle(torch.nn.Module):
+        at = 0
+
+        def detect(self, x: torch.Tensor) -> list[Detected]:
+            own = [objects[self.at + i] for i in range(len(x))]
+            self.at += len(x)
+            return [
+                Detected(o.boxes.values, o.labels.values, torch.ones(len(o.boxes.values)))
+                for o in own
+            ]
+
+        def placement(self) -> tuple[torch.device, torch.dtype]:
+            return torch.device("cpu"), torch.float32
+
+    rows: Any = {"x": torch.from_numpy(X), "y": objects}
+    perfect: Any = Oracle()
+    assert mean_precision(perfect, rows, torch.ones(12), size=5) == pytest.approx(1.0)
+    nothing: Any = {"x": torch.zeros(1, 3, 32, 32), "y": Objects.of([([], [])])}
+    assert mean_precision(energy, nothing, None, size=4) == -np.inf
+
+
+@pytest.mark.slow
+def test_few_pictures_are_enough() -> None:
+    """Shapes of eighty pictures are found in new ones by the plain call."""
+    train, test = (make_shapes(n, 64, (1, 2), random_state=s) for n, s in ((80, 20), (50, 21)))
+    objects = [
+        [(b, c) for b, c in zip(made.boxes, made.labels, strict=True)] for made in (train, test)
+    ]
+    model = ObjectDetector(random_state=0).fit(train.images, objects[0])
+    assert model.average_precision(test.images, objects[1]).ap50 > 0.75
 
 
 def test_masks_that_are_missing_or_of_another_size() -> None:

@@ -238,6 +238,14 @@ def test_cutmix_counts_the_pixels_that_stayed() -> None:
     assert torch.allclose(stayed[moved], share[moved], atol=1e-6)
 
 
+def test_outside_is_the_mean_colour() -> None:
+    x = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    M = torch.tensor([[[1.0, 0.0, 100.0], [0.0, 1.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    moved = move_images(x, M, fill="mean")
+    assert torch.allclose(moved[0], x[0].mean((1, 2), keepdim=True).expand(3, 8, 8), atol=1e-6)
+    assert torch.equal(moved[1], x[1])
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [

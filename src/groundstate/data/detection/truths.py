@@ -100,15 +100,22 @@ def check_inside(found: DetectionSet) -> None:
         size = sizes[i]
         if size is None or not len(truth):
             continue
-        height, width = size
-        low, high = truth.boxes[:, :2].min(1), truth.boxes[:, 2:] - [width, height]
-        out = (low < -SLACK) | (high.max(1) > SLACK)
-        if out.any():
-            box = ", ".join(f"{v:g}" for v in truth.boxes[out.argmax()])
-            raise DataError(
-                f"the picture {names[i]!r} has {width} x {height} pixels and a box outside of them: "
-                f"{box} (x1, y1, x2, y2)"
-            )
+        check_boxes(truth, size, repr(names[i]))
+
+
+def check_boxes(truth: Truth, size: tuple[int, int], picture: str) -> None:
+    """Refuse a box that leaves a picture of (height, width) by more than a pixel."""
+    height, width = size
+    if not len(truth):
+        return
+    low, high = truth.boxes[:, :2].min(1), truth.boxes[:, 2:] - [width, height]
+    out = (low < -SLACK) | (high.max(1) > SLACK)
+    if out.any():
+        box = ", ".join(f"{v:g}" for v in truth.boxes[out.argmax()])
+        raise DataError(
+            f"the picture {picture} has {width} x {height} pixels and a box outside of them: {box} "
+            "(x1, y1, x2, y2)"
+        )
 
 
 def truth_of(value: Any, i: int) -> Truth:
@@ -127,7 +134,12 @@ def truth_of(value: Any, i: int) -> Truth:
             f"the objects of picture {i} are a {type(value).__name__}; expected (boxes, labels), "
             "(boxes, labels, masks) or a dict of these"
         )
-    boxes = np.asarray(_array(value[0]), dtype=np.float32).reshape(-1, 4)
+    boxes = np.asarray(_array(value[0]), dtype=np.float32)
+    if boxes.size % 4 or (boxes.ndim > 1 and boxes.size and boxes.shape[-1] != 4):
+        raise DataError(
+            f"the boxes of picture {i} have shape {boxes.shape}; expected (m, 4), each x1, y1, x2, y2"
+        )
+    boxes = boxes.reshape(-1, 4)
     given = _array(value[1])
     labels = given.reshape(-1).tolist() if isinstance(given, np.ndarray) else list(given)
     masks = None if len(value) < 3 or value[2] is None else np.asarray(_array(value[2]))

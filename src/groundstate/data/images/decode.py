@@ -95,6 +95,8 @@ class ImageReader(Reader):
 
 def image_files(folder: str | Path, *, empty: bool = True) -> list[Path]:
     """The image files under a folder, in the order of their names."""
+    if not empty and not Path(folder).exists():
+        raise DataError(f"there is no file or folder {str(folder)!r}")
     found = sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in SUFFIXES)
     if not found and not empty:
         raise DataError(f"{str(folder)!r} holds no image files ({', '.join(sorted(SUFFIXES))})")

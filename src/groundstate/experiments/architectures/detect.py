@@ -13,7 +13,7 @@ from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, e
 from groundstate.models.vision.object_detector import ObjectDetector
 from groundstate.nn.detection.boxes import iou
 
-SIDE, TRAIN, TEST, EPOCHS = 96, 500, 100, 30
+SIDE, TRAIN, TEST, EPOCHS = 96, 500, 100, 7
 NAMES = np.array(["circle", "square", "triangle"])
 Found = Mapping[str, Any]
 
@@ -70,8 +70,7 @@ def detect(seed: int = 0, *, quick: bool = False) -> Result:
     a mask branch every shape is cut out too.
 
     500 scenes of 96 × 96 pixels with one to three circles, squares and triangles, Faster and Mask
-    R-CNN on a small backbone, 30 epochs at most; 100 new scenes. A quick run learns one from 60
-    scenes in 4 epochs.
+    R-CNN on a small backbone, 7 epochs; 100 new scenes. A quick run learns one from 60 scenes in 4 epochs.
     """
     key = Key.of(seed)
     X, y = scenes(60 if quick else TRAIN, key.fold("train"))

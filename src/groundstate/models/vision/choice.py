@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from groundstate.errors import ShapeError
 from groundstate.models.rows.budget import Budget
 
 
@@ -35,7 +36,7 @@ BLOCKS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (48, (16, 32, 64, 64)),
     (16, (16, 32, 64)),
     (8, (32, 64)),
-    (1, (64,)),
+    (2, (64,)),
 )
 FLAT = 48  # sides up to this end in a dense layer on all places; above it the largest of each map
 
@@ -52,6 +53,11 @@ def chosen(size: tuple[int, int], rows: float) -> Choice:
     >>> chosen((32, 32), 50_000).network
     'resnet18'
     """
+    if min(size) < 2:
+        raise ShapeError(
+            f"pictures of {size[0]} x {size[1]} pixels have no neighbours to look at; give the numbers as "
+            "columns to a classifier of tables"
+        )
     if rows >= MANY:
         return NAMED
     side = min(size)

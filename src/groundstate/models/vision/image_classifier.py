@@ -171,9 +171,14 @@ class ImageClassifier(TransferClassifier):
 
     def _architecture(self) -> tuple[Any, Mapping[str, Any]]:
         network, given = super()._architecture()
-        if isinstance(network, str) and network == "auto":
-            return self._choice.network, {**self._choice.params, **given}
-        return network, given
+        if not isinstance(network, str) or network != "auto":
+            return network, given
+        if given:
+            raise ValueError(
+                f"network_params={dict(given)} are settings of one network, and network='auto' chooses it; "
+                "name the network as well, such as network='resnet18'"
+            )
+        return self._choice.network, self._choice.params
 
     @property
     def _rate(self) -> float:

@@ -256,7 +256,7 @@ class ObjectDetector(RowNetwork):
         small = self.backbone == "small"
         method = METHODS[self.method]
         more = dict(method.small) if small else {}
-        more["fpn"] = (64 if small else 256) if self.fpn else None
+        more["fpn"] = (48 if small else 256) if self.fpn else None
         sizes: Any = self.anchor_sizes_
         maps = more.get("levels", 4) + 1
         if self.fpn and self.anchor_sizes is None:

@@ -30,6 +30,7 @@ from groundstate.learn.rules.masks import MASK_LOSSES, MaskLoss
 from groundstate.learn.solvers.networks.stopping import Score
 from groundstate.math.info.overlap import label_counts
 from groundstate.models.arrays import Home
+from groundstate.models.rows.budget import Budget
 from groundstate.models.rows.network import RowNetwork, pieces
 from groundstate.models.traits import Traits
 from groundstate.models.vision.labels import decoded_masks, encoded_masks
@@ -39,10 +40,9 @@ from groundstate.nn.blocks.channels import standardized
 from groundstate.nn.zoo.base import SMALLEST
 from groundstate.registry import models
 
-BASE, DEEPEST = (
-    32,
-    4,
-)  # maps at full resolution, and halvings, of a network that is asked for by name
+# maps at full resolution of a U-Net that is asked for by name, by the pictures from which they are worth it
+BASES: tuple[tuple[int, int], ...] = ((1000, 32), (0, 16))
+DEEPEST = 4  # halvings
 CHUNK = 16  # pictures answered at once
 
 
@@ -61,8 +61,9 @@ class Segmenter(RowNetwork):
 
     Parameters
     ----------
-    network : "unet", "fcn", "hourglass", a module or a function that makes one; U-Nets by name have 32
-        maps at full resolution and at most 4 halvings unless ``network_params`` says otherwise
+    network : "unet", "fcn", "hourglass", a module or a function that makes one; U-Nets by name have 16
+        maps at full resolution (32 from 1,000 pictures on) and at most 4 halvings unless
+        ``network_params`` says otherwise
     loss : "ce+dice", "ce" or "dice"
         Cross-entropy of the pixels, Dice loss of the classes, or their sum.
     tile : int, tuple or None
@@ -70,8 +71,11 @@ class Segmenter(RowNetwork):
         that are too large for memory. None answers for whole pictures.
     ignore_index : int
         Label of pixels that do not count.
-    augment : "none", "light", "photo" or Augment
-        Random changes of pictures and masks in training.
+    augment : "auto", "none", "light", "scenes", "photo" or Augment
+        Random changes of pictures and masks in training; "auto" is "light" for pictures and "none" for
+        volumes.
+    max_epochs : int or None
+        Passes over the pictures at most; None takes as many as make 800 steps, and twenty at least.
     class_weight : dict, "balanced" or None
         Factors on the cross-entropy of the classes; "balanced" is :math:`n/(K n_k)` with
         :math:`n_k` pixels of class k.
@@ -99,10 +103,11 @@ class Segmenter(RowNetwork):
         "loss": [StrOptions(set(MASK_LOSSES))],
         "tile": [Interval(Integral, 1, None, closed="left"), tuple, list, None],
         "ignore_index": [Integral],
-        "augment": [StrOptions(set(PRESETS) - {"strong"}), Augment],
+        "augment": [StrOptions({"auto", *PRESETS} - {"strong"}), Augment],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     traits = Traits(program=None)  # pictures with masks are learned from one fit at a time
+    budget = Budget(800, least=20, most=300)
 
     loss: str
     tile: Any
@@ -113,6 +118,7 @@ class Segmenter(RowNetwork):
     mean_: NDArray[np.float64]
     std_: NDArray[np.float64]
     _factors: NDArray[np.float64] | None
+    _pictures: float = 0.0  # that the network is made for
     _named: Any = None
 
     def __init__(
@@ -123,15 +129,15 @@ class Segmenter(RowNetwork):
         *,
         network_params: Any = None,
         ignore_index: int = IGNORED,
-        augment: Any = "none",
-        max_epochs: int = 50,
+        augment: Any = "auto",
+        max_epochs: int | None = None,
         batch_size: int = 8,
         optimizer: Any = "adamw",
-        lr: float = 1e-3,
+        lr: float = 3e-3,
         weight_decay: float = 1e-4,
-        val_fraction: float = 0.1,
-        patience: Any = 10,
-        schedule: Any = None,
+        val_fraction: float | None = None,
+        patience: Any = None,
+        schedule: Any = "onecycle",
         clip_norm: Any = None,
         precision: str = "auto",
         compile: Any = False,
@@ -179,6 +185,8 @@ class Segmenter(RowNetwork):
         mean, std = channel_moments(X, weight)
         self.mean_, self.std_ = mean.cpu().numpy(), std.cpu().numpy()
         self._factors = self._class_factors(y, weight)
+        seen = torch.tensor(float(count(X))) if weight is None else weight.double().sum()
+        self._pictures = float(current().sum(seen.double().cpu()))
 
     def _class_factors(self, y: Tensor, weight: Tensor | None) -> NDArray[np.float64] | None:
         if self.class_weight is None:
@@ -200,10 +208,11 @@ class Segmenter(RowNetwork):
 
     def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
         first, k = _first(X), len(self.classes_)
+        base = next(maps for least, maps in BASES if self._pictures >= least)
         halvings = int(np.log2(max(2, min(first.shape[2:])))) - 1
         options = {
             "in_channels": first.shape[1], "out_channels": k, "num_classes": k,
-            "n_dim": first.ndim - 2, "base": BASE, "depth": max(1, min(DEEPEST, halvings)),
+            "n_dim": first.ndim - 2, "base": base, "depth": max(1, min(DEEPEST, halvings)),
         }  # fmt: skip
         make = architectures[self.network].obj if isinstance(self.network, str) else self.network
         named = {} if isinstance(make, nn.Module) else inspect.signature(make).parameters
@@ -232,7 +241,10 @@ class Segmenter(RowNetwork):
     def _loss(self, energy: Energy) -> Rule:
         factors = None if self._factors is None else torch.from_numpy(self._factors)
         rule = MaskLoss(self.loss, factors)
-        augment = preset(self.augment) if isinstance(self.augment, str) else self.augment
+        augment = self.augment
+        if augment == "auto":
+            augment = "light" if len(energy.spaces["x"].shape) == 3 else "none"
+        augment = preset(augment) if isinstance(augment, str) else augment
         return rule if augment is None else Augmented(rule, augment, masks="y", outside=IGNORED)
 
     def _score_of(self, rule: Rule) -> Score:

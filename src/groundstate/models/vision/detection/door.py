@@ -16,7 +16,7 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.compute.rows import Files, Objects, Pixels, Rows, count, resized
 from groundstate.data.detection import DetectionSet, Truth, read_detection
-from groundstate.data.detection.truths import truth_of
+from groundstate.data.detection.truths import check_boxes, truth_of
 from groundstate.data.images.decode import ImageReader, headers
 from groundstate.errors import DataError, ShapeError
 
@@ -137,6 +137,7 @@ def objects_of(
 ) -> Objects:
     """Boxes, numbers of classes from 1 on and masks, in pictures of one size."""
     number = {label: i + 1 for i, label in enumerate(classes.tolist())}
+    _check_pixels(truths)
     found = []
     for i, (truth, (height, width)) in enumerate(zip(truths, sizes, strict=True)):
         strange = next((label for label in truth.labels if label not in number), None)
@@ -150,6 +151,7 @@ def objects_of(
                 f"picture {i} has boxes without masks, which method='mask' learns from; give masks, or "
                 "use method='faster'"
             )
+        check_boxes(truth, (height, width), str(i))
         _check_masks(truth, (height, width), i)
         scale = np.array([size[1] / width, size[0] / height] * 2, np.float32)
         labels = [number[label] for label in truth.labels]
@@ -158,6 +160,15 @@ def objects_of(
             drawn = np.zeros((0, *size), np.uint8)
         found.append((truth.boxes * scale, np.array(labels, np.int64), drawn))
     return Objects.of(found)
+
+
+def _check_pixels(truths: Sequence[Truth]) -> None:
+    boxes = [truth.boxes for truth in truths if len(truth)]
+    if boxes and max(float(b.max()) for b in boxes) <= 1:
+        raise DataError(
+            "all boxes lie between 0 and 1, as shares of the picture do; a box is x1, y1, x2, y2 in pixels, so "
+            "multiply by its width and height"
+        )
 
 
 def _check_masks(truth: Truth, size: Size, i: int) -> None:
