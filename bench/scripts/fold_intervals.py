@@ -8,7 +8,9 @@ to all of them. The truth is its score on the distribution, with the target inte
 each task, kind of target, number of rows and metric: the share of tables whose 95 % interval held the
 truth, from the spread of rows alone and with `groundstate.math.stats.folds.widened`; by how many
 standard errors the score is off; and how many times the variance of the rows would have held in 95 %,
-which is 1 + δ + c/n there. δ and c were read from seeds 50000 to 50299, which no line of the file is of.
+which is 1 + δ + c/n there. With ``--fixed`` nothing is chosen: one line for each model as it comes, which
+shows how much of this is of the fits alone. δ and c were read from seeds 200000 to 200449 (of which
+bootstrap intervals were made for the first 316), which no line of the file is of.
 ``--seconds`` stops early, with as many tables as there were.
 """
 
@@ -41,7 +43,7 @@ from groundstate.math.stats.interval import Interval
 
 F64 = NDArray[np.float64]
 SIZES, FAMILIES, D, MANY, FOLDS = (
-    (60, 150, 400, 1000),
+    (60, 150, 250, 400, 1000),
     ("linear", "mixed", "tree", "noisy"),
     6,
     3000,
@@ -162,16 +164,22 @@ def choose(losses: dict[tuple[int, int], F64], rows: Any) -> tuple[int, int]:
     return rival if gain.mean() > gain.std(ddof=1) / len(gain) ** 0.5 else usual
 
 
-def table(job: tuple[int, int, str, str]) -> list[tuple[Any, ...]]:
-    """Truth, score and standard error by rows of every metric on one simulated table."""
-    warnings.simplefilter("ignore")
+def drawn(job: tuple[int, int, str, str]) -> tuple[F64, F64, F64, list[Any]]:
+    """Rows with their target, many more rows without, and folds."""
     seed, n, family, task = job
     rng = np.random.default_rng([seed, n, FAMILIES.index(family), len(task)])
     X, M = rng.standard_normal((n, D)), rng.standard_normal((MANY, D))
     mean, classes = signal(X, family), task == "classification"
     y = (rng.random(n) < expit(mean)).astype(float) if classes else mean + rng.standard_normal(n)
     cut = (StratifiedKFold if classes else KFold)(FOLDS, shuffle=True, random_state=seed)
-    folds = list(cut.split(X, y))
+    return X, y, M, list(cut.split(X, y))
+
+
+def table(job: tuple[int, int, str, str]) -> list[tuple[Any, ...]]:
+    """Truth, score and standard error by rows of every metric on one simulated table."""
+    warnings.simplefilter("ignore")
+    _, n, family, task = job
+    X, y, M, folds = drawn(job)
     configurations = [(i, j) for i, (_, s) in enumerate(MODELS[task]) for j in range(1 + len(s))]
     said = {at: np.empty(n) for at in configurations}
     for at in configurations:
@@ -191,6 +199,25 @@ def table(job: tuple[int, int, str, str]) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
+def fixed(job: tuple[int, int, str, str]) -> list[tuple[Any, ...]]:
+    """The same for every model as it comes, with its name for the kind of target: nothing is chosen."""
+    warnings.simplefilter("ignore")
+    _, n, family, task = job
+    X, y, M, folds = drawn(job)
+    out = []
+    for i, (kind, _) in enumerate(MODELS[task]):
+        said = np.empty(n)
+        for train, test in folds:
+            said[test] = answers(made(task, (i, 0)).fit(X[train], y[train]), X[test])
+        true = truths(task, family, answers(made(task, (i, 0)).fit(X, y), M), M)
+        out += [
+            ((task, kind.__name__, n, name), value - true[name],
+             float(moved.std(ddof=1)) / n**0.5, 0.0)
+            for name, (value, moved) in scores(task, said, y).items()
+        ]  # fmt: skip
+    return out
+
+
 def summary(lines: list[tuple[Any, ...]]) -> list[list[Any]]:
     found = defaultdict(list)
     for key, *numbers in lines:
@@ -204,8 +231,9 @@ def summary(lines: list[tuple[Any, ...]]) -> list[list[Any]]:
             widened(Interval(0.0, -1.96 * s, 1.96 * s), n, a)
             for s, a in zip(error, apart, strict=True)
         ]
-        held = np.array([low <= v <= high for v, (low, high) in zip(off, ends, strict=True)])
-        needed = ((off / 1.96) ** 2 - apart**2) / error**2
+        held = np.array([low <= -v <= high for v, (low, high) in zip(off, ends, strict=True)])
+        further = np.maximum(np.where(off > 0, apart, -apart), 0)  # of the limit on that side
+        needed = (np.maximum(abs(off) - further, 0) / 1.96 / error) ** 2
         share = float(held.mean())
         out.append([
             task, family, n, name, len(off), f"{(abs(off) <= 1.96 * error).mean():.4f}",
@@ -221,6 +249,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=420.0)
+    parser.add_argument("--fixed", action="store_true", help="nothing is chosen")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--out", default="bench/tables/fold_intervals.csv")
     args = parser.parse_args()
@@ -234,7 +263,7 @@ def main() -> None:
     lines: list[tuple[Any, ...]] = []
     start = time.monotonic()
     with get_context("fork").Pool(args.workers) as pool:
-        for found in pool.imap_unordered(table, jobs, chunksize=4):
+        for found in pool.imap_unordered(fixed if args.fixed else table, jobs, chunksize=4):
             lines += found
             if time.monotonic() - start > args.seconds:
                 pool.terminate()

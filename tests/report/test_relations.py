@@ -236,6 +236,10 @@ def constant(facts: dict[str, Any], found: Page) -> None:
         assert skill["value"] == pytest.approx(1 - (1 - score) / (1 - idle), abs=0.02)
     elif by == "log_loss":
         assert skill["value"] == pytest.approx(1 - score / idle, abs=0.02)
+    elif by == "r2":  # the same share twice: one number, one interval
+        for end in ("value", "lo", "hi"):
+            share = 1 - (1 - facts["scores"][by][end]) / (1 - idle)
+            assert skill[end] == pytest.approx(share, abs=0.02 if end == "value" else 0.06), end
     better = facts["baselines"]["better_than_dummy"]
     assert ("not shown to be better than a constant" in found.text) == (not better)
     if "is better than a constant answer" in found.text:

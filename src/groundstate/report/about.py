@@ -13,7 +13,8 @@ _GLOSSARY = (
     (
         "Interval",
         "The range in which the true score lies with the stated confidence; few rows make it wide. "
-        "Accuracy has Wilson's interval, everything else is resampled (bootstrap).",
+        "Accuracy has Wilson's interval, everything else is resampled (bootstrap). Where rows are "
+        "held back in turn it is wider than the rows alone say, because the fits behind them differ.",
     ),
     (
         "Cross-validation",

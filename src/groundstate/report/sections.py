@@ -80,6 +80,12 @@ def _board(facts: dict[str, Any]) -> str:
         f"settings were compared on {facts['design']['candidates_compared_on']} of "
         f"{facts['design']['development']:,} rows, seed {facts['design']['seed']}.{base}"
     )
+    repeats = facts["design"].get("repeats") or 1
+    if facts["design"]["kind"] == "nested" and repeats > 1:
+        words += (
+            f" Those scores are of the first cut of the rows; scores on held-out rows are means over all "
+            f"{repeats} cuts, with the intervals of the top of the page."
+        )
     if facts["task"] == "density":
         words += (
             " Chosen is the one with the fewest parameters among those within one standard error of the "
@@ -292,7 +298,8 @@ SECTIONS = (
     Section(_TRIED, "Candidates, best first", _board, ("scores",)),
     Section(_TRIED, "Measured differences", _comparison, (),
             "Differences of the score on the same rows; p is the chance of one at least as large "
-            "when the two are equally good, corrected for looking at several."),
+            "when the two are equally good, corrected for looking at several; an interval is that of one "
+            "difference alone."),
     Section(_TRIED, "Tuning", _tuning, ("tuning",)),
     Section(_ROWS, "What the audit found", about.audit),
     Section(_ROWS, "How it was read", about.columns),

@@ -97,20 +97,24 @@ def by_folds(
 ) -> dict[str, Interval]:
     """Intervals of scores of n rows that were judged in folds, wider than the spread of rows says.
 
-    Rows of a fold are judged by one fit, and fits of few rows differ from each other and from the
-    final one; by how much more is in :mod:`groundstate.math.stats.folds`.
+    Rows of a fold are judged by one fit, and fits differ from each other and from the final one; by how
+    much more is in :mod:`groundstate.math.stats.folds`.
 
     Parameters
     ----------
     apart : by how much scores differ from those of the chosen configuration on the same folds
     """
-    out = {}
-    for name, one in found.items():
-        row, off = metric(name), (apart or {}).get(name, 0.0)
-        low, high = widened(one, n, off)
-        ends = {"low": max(row.bounds[0], low), "high": min(row.bounds[1], high)}
-        out[name] = replace(one, **ends, method=f"{one.method}, widened for folds")
-    return out
+    off = apart or {}
+    return {
+        name: folded(one, n, off.get(name, 0.0), metric(name).bounds) for name, one in found.items()
+    }
+
+
+def folded(one: Interval, n: int, apart: float, bounds: tuple[float, float]) -> Interval:
+    """The interval of one score of n rows that were judged in folds, within the score's bounds."""
+    low, high = widened(one, n, apart)
+    ends = {"low": max(bounds[0], low), "high": min(bounds[1], high)}
+    return replace(one, **ends, method=f"{one.method}, widened for folds")
 
 
 def mean_interval(parts: list[Interval]) -> Interval:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.evaluate.board.ranked_table import Standings
 from groundstate.evaluate.compare.baseline import skill_interval
+from groundstate.evaluate.losses import mean_loss
 from groundstate.evaluate.metrics import Metric, metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
@@ -70,32 +71,11 @@ def assessed(
     repeats = [{**bases, name: answers} for bases, answers in judged.repeats]
     predictions = repeats[0]
     truth, weight = question.codes(question.y[rows]), question.weight[rows]
-    share: Any = {
-        "task": question.task, "weight": weight, "level": settings.level, "key": key.fold("score"),
-        "groups": None if question.groups is None else question.groups[rows],
-        "positive": question.positive,
-    }  # fmt: skip
-    tables = [
-        {who: held_out.all_intervals(truth, part[who], **share) for who in predictions}
-        for part in repeats
-    ]
-    merged = {
-        who: {m: held_out.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
-        for who in predictions
-    }
-    constant = merged[DUMMY]  # of no fit, so that folds make it no wider
-    if name == DUMMY and len(judged.chosen) > 1:  # folds chose others: the recipe is no constant
-        each = [held_out.all_intervals(truth, bases[DUMMY], **share) for bases, _ in judged.repeats]
-        constant = {m: held_out.mean_interval([found[m] for found in each]) for m in each[0]}
-    if judged.design.kind == "nested":
-        apart = _apart(judged, predictions[name], truth, weight, merged[name])
-        merged = {
-            who: found
-            if who == DUMMY and found is constant
-            else held_out.by_folds(found, len(rows), apart if who == name else None)
-            for who, found in merged.items()
-        }
-
+    merged, constant = scored(
+        judged, name, truth, task=question.task, weight=weight, level=settings.level,
+        key=key.fold("score"), groups=None if question.groups is None else question.groups[rows],
+        positive=question.positive,
+    )  # fmt: skip
     own, dull = (  # loss of each row, its mean over repeats
         np.mean([held_out.losses(question.measure, truth, one) for one in part], axis=0)
         for part in (
@@ -104,6 +84,8 @@ def assessed(
         )
     )
     saved = skill_interval(own, dull, settings.level, weight, random_state=key.fold("skill"))
+    if judged.design.kind == "nested":
+        saved = _skill_by_folds(saved, judged, question.measure, truth, weight)
     own_scores = {DUMMY: constant}  # of the chosen model only where it is what judged rows met
     if len(judged.chosen) < 2:
         own_scores[name] = merged[name]
@@ -155,6 +137,49 @@ def assessed(
     )
 
 
+def scored(
+    judged: Judged,
+    name: str,
+    truth: NDArray[Any],
+    *,
+    weight: NDArray[np.float64],
+    **share: Any,
+) -> tuple[dict[str, dict[str, Interval]], dict[str, Interval]]:
+    """Scores of the recipe, under the name of its choice, and of the baselines; the constant's alone.
+
+    Parameters
+    ----------
+    judged, name : answers for rows, and what all rows choose by name
+    truth, weight : of the judged rows
+    share : of `held_out.all_intervals`
+
+    Returns
+    -------
+    Scores by model, wider where folds judged. Those of the constant answer, which is of no fit, so that
+    folds make them no wider: apart, as the recipe stands under its name where all rows choose it.
+    """
+
+    def means(repeats: list[Prediction]) -> dict[str, Interval]:
+        tables = [held_out.all_intervals(truth, one, weight=weight, **share) for one in repeats]
+        return {m: held_out.mean_interval([t[m] for t in tables]) for m in tables[0]}
+
+    answers = [answer for _, answer in judged.repeats]
+    bases = [base for base, _ in judged.repeats]
+    merged = {who: means([base[who] for base in bases]) for who in bases[0]}
+    constant = merged[DUMMY]
+    if name != DUMMY or len(judged.chosen) > 1:  # else the recipe is the constant answer
+        merged[name] = means(answers)
+    if judged.design.kind == "nested":
+        apart = _apart(judged, answers[0], truth, weight, merged[name])
+        merged = {
+            who: found
+            if found is constant
+            else held_out.by_folds(found, len(truth), apart if who == name else None)
+            for who, found in merged.items()
+        }
+    return merged, constant
+
+
 def _apart(
     judged: Judged,
     answers: Prediction,
@@ -170,6 +195,24 @@ def _apart(
         m.name: float(m.score(truth, answers, weight) - m.score(truth, judged.alone, weight))
         for m in rows
     }
+
+
+def _skill_by_folds(
+    saved: Interval,
+    judged: Judged,
+    measure: Metric,
+    truth: NDArray[Any],
+    weight: NDArray[np.float64],
+) -> Interval:
+    """The share of loss saved, with the interval that a score by folds has."""
+    (bases, answers), apart = judged.repeats[0], 0.0
+    if judged.alone is not None:
+        rule, alone, dull = (
+            float(mean_loss(held_out.losses(measure, truth, one), weight))
+            for one in (answers, judged.alone, bases[DUMMY])
+        )
+        apart = (alone - rule) / dull if dull > 0 else 0.0
+    return held_out.folded(saved, len(truth), apart, (-np.inf, 1.0))
 
 
 def standing(
