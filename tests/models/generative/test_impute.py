@@ -302,6 +302,10 @@ def test_y_that_is_not_given_follows_from_the_known_cells(name: str) -> None:
         assert (np.sign(filled) == np.sign(gaps[:, 1])).mean() > 0.9, how
         asked = np.asarray(model.impute(gaps[:1], how, y="high", random_state=0))
         assert asked[0, 0] > 0
+    named = np.array(["high", "low"] * 20)
+    for X_known in (gaps, gaps[:, ::-1]):
+        assert (model.infer({"x": X_known}, "y") == named).all()
+    assert (model.infer({"x": gaps}, "y", "sample", n=3, random_state=0) == named).all()
 
 
 def test_classes_that_overlap_are_weighed() -> None:

@@ -82,3 +82,51 @@ def test_grids_and_single_coordinates(model: groundstate.VAE, rows: np.ndarray) 
 def test_it_moves_to_a_device(model: groundstate.VAE, rows: np.ndarray) -> None:
     before = model.score_samples(rows[:5])
     np.testing.assert_array_equal(model.to("cpu").score_samples(rows[:5]), before)
+
+
+# --- models that were fitted with y ----------------------------------------------------------
+
+
+def classes(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Three columns of two classes that are far apart."""
+    y = np.repeat(["low", "high"], n // 2)
+    rng = np.random.default_rng(0)
+    c = np.where(y == "low", -3.0, 3.0)
+    return np.c_[c + 0.5 * rng.normal(size=n), c + 0.5 * rng.normal(size=n), rng.normal(size=n)], y
+
+
+CONDITIONAL = {
+    "VAE": lambda: groundstate.VAE(1, **QUICK),
+    "ConditionalVAE": lambda: groundstate.ConditionalVAE(1, **QUICK),
+    "Autoencoder": lambda: groundstate.Autoencoder(1, **QUICK),
+    "NormalizingFlow": lambda: groundstate.NormalizingFlow(n_transforms=2, **QUICK | {"max_iter": 8}),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:posterior collapse")
+@pytest.mark.parametrize("name", CONDITIONAL)
+def test_without_y_rows_are_of_their_most_probable_class(name: str) -> None:
+    X, y = classes()
+    model = CONDITIONAL[name]().fit(X, y)
+    np.testing.assert_array_equal(model.transform(X), model.transform(X, y))
+    np.testing.assert_array_equal(model.reconstruct(X), model.reconstruct(X, y))
+    ends = model.reconstruct(X[[0, -1]])
+    for mode in ("linear", "geodesic") if name == "VAE" else ("linear",):
+        way = model.interpolate(X[0], X[-1], n=3, mode=mode)  # type: ignore[attr-defined]
+        np.testing.assert_allclose(way[[0, -1]], ends, atol=1e-5)
+    z = model.transform(X[:4])
+    each = [model.inverse_transform(z, k) for k in ("high", "low")]  # as frequent
+    np.testing.assert_allclose(model.inverse_transform(z), np.mean(each, 0), atol=1e-5)
+    moved = model.traverse(X[0], 0, z[0, :1])
+    np.testing.assert_allclose(moved, ends[:1], atol=1e-5)
+    with pytest.raises(ValueError, match="decoder_metric needs y"):
+        model.decoder_metric()
+
+
+@pytest.mark.filterwarnings("ignore:posterior collapse", "ignore:the importance weights")
+def test_the_bound_of_rows_without_y_sums_over_y() -> None:
+    X, y = classes()
+    model = groundstate.VAE(1, **QUICK).fit(X, y)
+    both = np.stack([model.elbo(X, k) for k in ("low", "high")])
+    np.testing.assert_allclose(model.elbo(X), np.logaddexp(*both) - np.log(2), atol=1e-4)
+    assert model.elbo(X).mean() <= model.score(X) + 0.01

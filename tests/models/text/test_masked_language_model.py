@@ -214,7 +214,12 @@ def tagged(text: str) -> list[str]:
 def test_a_tagger_finds_spans(model: MaskedLanguageModel, tmp_path: Path) -> None:
     y = [tagged(t) for t in TEXTS]
     found = TextTagger(model, lr=3e-3, max_epochs=6, random_state=0).fit(TEXTS, y)
-    assert found.score(TEXTS, y) > 0.98 and span_f1(y, found.predict(TEXTS)).f1 > 0.95
+    assert found.score(TEXTS, y) == span_f1(y, found.predict(TEXTS)).f1 > 0.95
+    shares = found.predict_proba(TEXTS[:3])
+    assert [p.shape for p in shares] == [(len(tags), len(found.classes_)) for tags in y[:3]]
+    e = [sum(-np.log(p[list(found.classes_).index(t)]) for p, t in zip(rows, tags, strict=True))
+         for rows, tags in zip(shares, y, strict=False)]  # fmt: skip
+    assert np.allclose(found.energy(TEXTS[:3], y[:3]), e, atol=1e-4)
     words = [t.split() for t in TEXTS[:3]]
     assert found.predict(words) == found.predict(TEXTS[:3])
     assert found.energy(TEXTS[:3], y[:3]).shape == (3,)
@@ -237,6 +242,35 @@ def test_first_sub_words_carry_the_label_and_long_texts_are_read_in_part() -> No
     assert rows.gaps.values.tolist() == [1, 3]
     long = model.predict(["ab abc ab abc"])[0]
     assert len(long) == 4 and set(long[3:]) <= {"two", "three"}
+    assert np.allclose(model.predict_proba(["ab abc ab abc"])[0][-1], [0.5, 0.5])
+    assert TextTagger.upgrade_learned({"classes_": ["a", "b"], "most_frequent_": 1})[
+        "shares_"
+    ].tolist() == [0, 1]
+
+
+def test_a_word_of_which_nothing_is_left_keeps_its_place() -> None:
+    """BERT's tokenizer drops control characters, and with them whole words."""
+    X, y = ["ab abc", "abc ab"] * 10, [["two", "three"], ["three", "two"]] * 10
+    words = Tokenizer.train(
+        texts=X, kind="wordpiece", vocab_size=40,
+        special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+    )  # fmt: skip
+    unknown = words.number("[UNK]")
+    ids, place = words.encode_words(["ab", "\u200b", "abc"])
+    assert place == [0, 1, 2] and ids[1] == unknown
+    model = TextTagger(tokenizer=words, context=8, dim=16, layers=2, heads=2, dropout=0.0, lr=1e-2,
+                       max_epochs=40, patience=None, val_fraction=0.0, random_state=0)  # fmt: skip
+    found = model.fit(X, y).predict(["ab \u200b abc"])[0]
+    assert [found[0], found[2]] == ["two", "three"]
+
+
+def test_weights_of_texts_count_for_frequent_tags() -> None:
+    X, y = ["a b", "b b", "a a"] * 4, [["x", "y"], ["y", "y"], ["x", "x"]] * 4
+    model = TextTagger(
+        context=8, dim=8, layers=1, heads=1, max_epochs=1, val_fraction=0.0, random_state=0
+    )
+    twice = model.fit(X, y, [1.0, 2.0, 0.0] * 4)
+    assert twice.shares_.tolist() == pytest.approx([1 / 6, 5 / 6])
 
 
 def test_labelled_files(tmp_path: Path) -> None:

@@ -154,8 +154,11 @@ class Tokenizer:
         return Tokens.of(Ragged(flat, offsets_of(lengths)), rows)
 
     def encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Tokens of a text that is already cut into words, and the word of each token."""
-        cut = self._coder.encode(list(words))
+        """Tokens of a text that is already cut into words, and the word of each token.
+
+        Every word has one: of a word of which nothing is left (control characters) it is "[UNK]".
+        """
+        cut = [c or [self.number(UNKNOWN)] for c in self._coder.encode(list(words))]
         return list(chain.from_iterable(cut)), [i for i, c in enumerate(cut) for _ in c]
 
     def decode(self, ids: Sequence[int] | Tensor, *, skip_special: bool = True) -> str:

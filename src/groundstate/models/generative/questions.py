@@ -51,19 +51,23 @@ def infer(
 
 
 def inferred_y(self: Any, X: Any, mode: str, n: int, T: float, random_state: Any) -> Any:
-    """:math:`p(y \\mid x) \\propto p(y)\\,p(x \\mid y)` over what y was in training."""
-    x, home = self._rows(X)
+    r""":math:`p(y \mid x_k) \propto p(y)\,p(x_k \mid y)` over what y was in training, of the known cells."""
+    raw, home = self._raw(X, allow_nan=True)
+    absent = torch.isnan(raw)
     seen = self.condition_
     assert seen is not None
-    contexts, logs = seen.all_contexts(x)
-    with answering(self.energy_, x):
-        joint = torch.stack(
-            [
-                self._density(x, c.expand(len(x), -1)) + p
-                for c, p in zip(contexts, logs, strict=True)
-            ],
-            1,
-        )  # (B, m)
+    if mode == "marginal" or not bool(absent.any()):
+        x, home = self._rows(X)
+        contexts, logs = seen.all_contexts(x)
+        with answering(self.energy_, x):
+            each = [self._density(x, c.expand(len(x), -1)) for c in contexts]
+        joint = logs + torch.stack(each, 1)  # (B, m)
+    else:
+        unknown = self.coding_.spread(absent)
+        x = self.coding_.encode(torch.where(absent, 0.0, raw)).masked_fill(unknown, 0.0)
+        contexts, logs = seen.all_contexts(x)
+        generator = Key.of(random_state).fold("known").torch(x.device)
+        joint = logs + self._log_known_by_y(x, unknown, contexts, generator)
     if mode == "marginal":
         return home.give(-T * torch.logsumexp(joint / T, 1))
     values = seen.classes

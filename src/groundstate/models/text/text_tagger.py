@@ -17,6 +17,8 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.energy.spaces import Finite, RaggedOf
 from groundstate.errors import DataError
+from groundstate.math.sequences import span_f1
+from groundstate.math.sequences.spans import is_spans
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.rows.network import pieces
 from groundstate.models.text.task import TextNetwork
@@ -41,6 +43,7 @@ class TextTagger(TextNetwork):
     ----------
     energy_ : ClassEnergy
     classes_ : (n_tags,) array
+    shares_ : (n_tags,) array, how frequent each tag was in training
 
     Examples
     --------
@@ -145,8 +148,10 @@ class TextTagger(TextNetwork):
         known, tags = data["x"].gaps.lengths, data["y"]
         at = torch.arange(len(tags.values), device=tags.device) - tags.offsets[tags.row]
         data["y"] = Ragged(tags.values[at < known[tags.row]], data["x"].gaps.offsets)
-        counts = current().sum(torch.bincount(tags.values, minlength=len(self.classes_)))
-        self.most_frequent_ = int(counts.argmax())
+        own = torch.ones(len(tags), dtype=torch.float64) if weight is None else weight.double()
+        counts = torch.bincount(tags.values, own.to(tags.device)[tags.row], len(self.classes_))
+        shares = current().sum(counts).cpu().numpy()
+        self.shares_ = shares / shares.sum()
         plan.data = data
         return plan
 
@@ -161,20 +166,23 @@ class TextTagger(TextNetwork):
 
     # --- answers -------------------------------------------------------------------------
 
-    @torch.no_grad()
     def predict(self, X: Any) -> list[list[Any]]:
         """The most probable tag of each word, a list for each text."""
+        return [self.classes_[p.argmax(1)].tolist() for p in self.predict_proba(X)]
+
+    @torch.no_grad()
+    def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
+        """Probabilities of the tags of each word, ``(n_words, n_tags)`` for each text; behind the context
+        how frequent they were in training."""
         texts = joined(X)
         x, _ = self._rows(texts)
-        words = [len(t.split()) for t in texts]
-        found: list[list[Any]] = []
+        found: list[NDArray[np.float64]] = []
         for part in pieces(x, self.energy_.placement()[0], 64):
             scores = self.energy_.net(part)  # type: ignore[operator]
-            best = scores.values.argmax(-1).cpu()
-            found += [self.classes_[row.numpy()].tolist() for row in best.split(
-                scores.lengths.tolist())]  # fmt: skip
-        rest = self.classes_[self.most_frequent_]
-        return [tags + [rest] * (n - len(tags)) for tags, n in zip(found, words, strict=True)]
+            shares = scores.values.double().softmax(-1).cpu()
+            found += [row.numpy() for row in shares.split(scores.lengths.tolist())]
+        rest = [len(t.split()) - len(p) for t, p in zip(texts, found, strict=True)]
+        return [np.concatenate([p, np.tile(self.shares_, (n, 1))]) for p, n in zip(found, rest)]
 
     def energy(self, X: Any, y: Any = None, z: Any = None) -> NDArray[np.float64]:
         """Energy of the tags of each text, ``(n_samples,)``; without tags of the best ones."""
@@ -190,14 +198,25 @@ class TextTagger(TextNetwork):
         return e.double().cpu().numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the words with the right tag."""
+        """F1 of the spans where tags mark spans (``B-PER I-PER O``), else the share of right tags."""
         given = _tags(y)
+        if is_spans(self.classes_.tolist()):
+            return span_f1(given, self.predict(X), sample_weight=sample_weight).f1
         w = np.ones(len(given)) if sample_weight is None else np.asarray(sample_weight, float)
         right = [
             sum(a == b for a, b in zip(tags, mine, strict=True))
             for tags, mine in zip(given, self.predict(X), strict=True)
         ]
         return float(w @ right / (w @ [len(tags) for tags in given]))
+
+    @staticmethod
+    def upgrade_learned(learned: dict[str, Any]) -> dict[str, Any]:
+        """What taggers kept before they gave probabilities: the most frequent tag alone."""
+        if "most_frequent_" not in learned:
+            return learned
+        shares = np.zeros(len(learned["classes_"]))
+        shares[int(learned["most_frequent_"])] = 1.0
+        return {**{k: v for k, v in learned.items() if k != "most_frequent_"}, "shares_": shares}
 
 
 def _tags(y: Any) -> list[list[Any]]:

@@ -60,6 +60,8 @@ def test_rescaling_gives_back_the_spread():
     torch.testing.assert_close(found.std(1), bound.std(1))
     half = ClassifierFree(score, 5.0, rescale=0.5)(x, t, y)
     torch.testing.assert_close(half, 0.5 * (found + ClassifierFree(score, 5.0)(x, t, y)))
+    column = ClassifierFree(score, 5.0)(x[:, :1], t, y)  # one coordinate has no spread to give back
+    torch.testing.assert_close(ClassifierFree(score, 5.0, rescale=1.0)(x[:, :1], t, y), column)
 
 
 @pytest.mark.parametrize("kind", ["epsilon", "score", "sample", "v_prediction"])

@@ -64,7 +64,10 @@ class ClassifierFree:
         out = free + w * (bound - free)
         if self.rescale:
             axes = tuple(range(1, x.ndim))
-            ratio = bound.std(axes, keepdim=True) / out.std(axes, keepdim=True)
+            ratio = bound.std(axes, correction=0, keepdim=True) / out.std(
+                axes, correction=0, keepdim=True
+            )
+            ratio = ratio.where(ratio.isfinite(), 1.0)  # one coordinate has no spread
             out = out * (self.rescale * ratio + 1 - self.rescale)
         return out
 

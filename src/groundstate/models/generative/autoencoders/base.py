@@ -166,8 +166,7 @@ class AutoencoderBase(LatentCode, NetworkGenerator):
         return self.energy_.likelihood.cell_variance()
 
     def _energies(self, x: Tensor, y: Tensor | None, z: Tensor | None) -> Tensor:
-        if y is None and self.condition_ is not None:
-            y = x.new_zeros(len(x), self.condition_.size)
+        y = self._contexts_of(None, x) if y is None else y
         z = self.energy_.encode(x, y) if z is None else z
         return self.energy_(x=x, z=z) if y is None else self.energy_(x=x, z=z, y=y)
 
@@ -223,7 +222,7 @@ class AutoencoderBase(LatentCode, NetworkGenerator):
         :math:`\|x - g(f(x))\|^2` of coded rows, ``(n_samples,)``: large for rows unlike those of fit.
         """
         x, home = self._rows(X)
-        c = self._contexts_or_mean(y, x)
+        c = self._contexts_of(y, x)
         with answering(self.energy_, x):
             parts = [
                 self.energy_.reconstruction(rows, self._encode(rows, own), own)

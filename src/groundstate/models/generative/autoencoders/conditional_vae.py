@@ -212,18 +212,27 @@ class ConditionalVAE(VAE):
         logits: Tensor = self._rule.classifier(self.energy_.likelihood.inputs(x))
         return logits.softmax(1)
 
-    def _contexts_or_mean(self, y: Any, like: Tensor) -> Tensor | None:
-        """Contexts of y; where it is unknown, what the classifier says of the row."""
-        found = super()._contexts_or_mean(y, like)
-        if found is None or not isinstance(self._rule, SemiSupervisedELBO):
+    def _contexts_of(self, y: Any, x: Tensor) -> Tensor | None:
+        """Contexts of y; of labels that are unknown, what the classifier says of the row, else the most
+        probable one."""
+        found = self._contexts(y, len(x))
+        if self.condition_ is None or self.condition_.classes is None:
+            return super()._contexts_of(y, x)
+        gone = torch.ones(len(x), dtype=torch.bool) if found is None else (found.sum(1) == 0).cpu()
+        if found is not None and not bool(gone.any()):
             return found
-        if like.shape[1] != self.energy_.likelihood.d:
-            return found  # codes, not rows
-        gone = found.sum(1) == 0
-        if not bool(gone.any()):
-            return found
+        rows = x[gone.to(x.device)]
         with torch.no_grad():
-            return torch.where(gone[:, None], self._classified(like), found)
+            if isinstance(self._rule, SemiSupervisedELBO):
+                own = self._classified(rows)
+            else:
+                likely = super()._contexts_of(None, rows)
+                assert likely is not None
+                own = likely
+        if found is None:
+            return own
+        found[gone.to(x.device)] = own.to(found)
+        return found
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their labels (-1 unknown) or real columns y; without y a plain VAE."""

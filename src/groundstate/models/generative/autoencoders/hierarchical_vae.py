@@ -188,7 +188,7 @@ class HierarchicalVAE(VAE):
         :math:`z_1`, ``prior`` what the top level costs, ``steps`` ``(L - 1, n_samples)`` what each level
         below it costs, the lowest first."""
         x, home = self._rows(X)
-        c = self._contexts_or_mean(y, x)
+        c = self._contexts_of(y, x)
         energy, family = self.energy_, self._family
         prior: Any = energy.prior
         with answering(energy, x):

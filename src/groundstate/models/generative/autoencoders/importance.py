@@ -23,6 +23,7 @@ from groundstate.infer.variational.codes import CodeDraws, CodeFamily
 from groundstate.math.stats.psis import pareto_k, weight_ess
 
 CELLS = 2**22  # numbers of one layer that are held at once
+FEW = 16  # draws that tell which y a row is of
 TRUSTED = 0.7  # tail index up to which weights can be trusted
 
 
@@ -174,13 +175,27 @@ def _weighed(model: Any, x: Tensor, y: Tensor | None, n: int) -> tuple[Tensor, .
 
 
 def bounds(model: Any, X: Any, y: Any, n: int) -> Any:
-    """The ELBO of rows of a table by ``n`` draws each."""
+    r"""The ELBO of rows of a table by ``n`` draws each; of a y that is not given
+    :math:`\log\sum_yp(y)e^{J(x, y)} \le \log p(x)`."""
     x, home = model._rows(X)
-    given = model._contexts_or_mean(y, x)
-    step = chunk(model.energy_, n)
     with answering(model.energy_, x):
-        parts = [_bound(model, rows, own, n) for rows, own in pieces(step, x, given)]
-    return home.give(torch.cat(parts) - model.coding_.log_scale)
+        given = None if y is None else model._contexts_of(y, x)
+        if given is None and model.condition_ is not None:
+            contexts, logs = model.condition_.all_contexts(x)
+            found = (logs + bounds_by_y(model, x, contexts, n)).logsumexp(1)
+        else:
+            found = _bounded(model, x, given, n)
+    return home.give(found - model.coding_.log_scale)
+
+
+def bounds_by_y(model: Any, x: Tensor, contexts: Tensor, n: int = FEW) -> Tensor:
+    """The ELBO of coded rows given each context, ``(B, m)``."""
+    return torch.stack([_bounded(model, x, c.expand(len(x), -1), n) for c in contexts], 1)
+
+
+def _bounded(model: Any, x: Tensor, y: Tensor | None, n: int) -> Tensor:
+    step = chunk(model.energy_, n)
+    return torch.cat([_bound(model, rows, own, n) for rows, own in pieces(step, x, y)])
 
 
 def _bound(model: Any, x: Tensor, y: Tensor | None, n: int) -> Tensor:

@@ -89,7 +89,7 @@ class Refinement(Displayed):
 def refinement(model: Any, X: Any, y: Any, steps: int) -> Refinement:
     """Posteriors of rows of a table, from the encoder's answer on."""
     x, home = model._rows(X)
-    given = model._contexts_or_mean(y, x)
+    given = model._contexts_of(y, x)
     found = []
     for rows, own in model._blocks(x, given):
         with torch.no_grad():

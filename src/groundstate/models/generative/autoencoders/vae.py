@@ -26,6 +26,7 @@ from groundstate.models.generative.autoencoders.gibbs import gibbs, most_probabl
 from groundstate.models.generative.autoencoders.importance import (
     ImportanceReport,
     bounds,
+    bounds_by_y,
     estimated,
     reported,
     summed,
@@ -235,9 +236,8 @@ class VAE(LatentCode, NetworkGenerator):
                     f"prior='vampprior' is a mixture of the normals of posterior='diag', not "
                     f"{self.posterior!r}"
                 )
-            encoder = None  # the prior owns it
-        else:
-            encoder = self._networks(energy.likelihood, energy.condition, key)[0]
+            return self._bound_rule(None, family, energy)  # the prior owns the encoder
+        encoder = self._networks(energy.likelihood, energy.condition, key)[0]
         return self._bound_rule(encoder, family, energy)
 
     def _bound_rule(
@@ -324,6 +324,9 @@ class VAE(LatentCode, NetworkGenerator):
         row, ``(n_samples,)``, with the divergence in closed form where it is known."""
         return bounds(self, X, y, n_samples)
 
+    def _log_by_y(self, x: Tensor, contexts: Tensor) -> Tensor:
+        return bounds_by_y(self, x, contexts).detach()
+
     def _log_prob(self, x: Tensor, y: Tensor | None) -> Tensor:
         return (summed if self.posterior == "categorical" else estimated)(self, x, y)
 
@@ -331,10 +334,7 @@ class VAE(LatentCode, NetworkGenerator):
         self, X: Any, y: Any = None, n_importance: int | None = None
     ) -> ImportanceReport:
         """Log likelihood of each row by importance sampling, with standard error, effective number of
-        draws and tail index of the weights.
-
-        Of a model with classes and without y, those of the most probable class.
-        """
+        draws and tail index of the weights; of an unknown class those of the most probable one."""
         n = self.n_importance if n_importance is None else n_importance
         return reported(self, X, y, checked_count(n, "n_importance"))
 
@@ -366,8 +366,7 @@ class VAE(LatentCode, NetworkGenerator):
 
         Parameters
         ----------
-        n_samples, y, T, return_latent, random_state
-            As for every generator; T widens the prior by √T.
+        n_samples, y, T, return_latent, random_state : as for every generator; T widens the prior by √T
         return_mean : the mean of a row given its code instead of a draw around it
         """
         self._mean_draws = return_mean

@@ -141,7 +141,7 @@ class VQAutoencoder(AutoencoderBase):
     def tokens(self, X: Any, y: Any = None) -> Any:
         """Numbers of the codebook's vectors in the code of each row, ``(n_samples, parts)``."""
         x, home = self._rows(X)
-        c = self._contexts_or_mean(y, x)
+        c = self._contexts_of(y, x)
         with answering(self.energy_, x):
             parts = [self._quantiser.index(self._encode(a, b)) for a, b in self._blocks(x, c)]
             return home.give(torch.cat(parts))

@@ -248,7 +248,7 @@ class DDPM(NoiseCode):
         ``n_draws`` form B takes one draw for most levels and 16 where its terms vary most.
         """
         x, home = self._rows(X)
-        c = self._contexts_or_mean(y, x)
+        c = self._contexts_of(y, x)
         with answering(self.energy_, x):
             found = self._bound(x, c, form, n_draws)
         parts = (found.value, found.reconstruction, found.prior, found.steps, found.bits_per_dim)

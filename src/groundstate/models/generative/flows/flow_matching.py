@@ -140,7 +140,11 @@ class FlowMatching(ContinuousGenerator):
     def velocity(self, t: float, X: Any, y: Any = None) -> Any:
         """The field at time t in rows X, in units of the rows."""
         x, home = self._rows(X)
-        c = self._contexts_or_mean(y, x)
+        c = self._contexts(y, len(x))
+        if c is None and self.condition_ is not None:
+            if not self._takes_no_label:
+                raise ValueError(f"{type(self).__name__} was fitted with y, so it needs y here")
+            c = x.new_zeros(len(x), self.condition_.size)
         given = () if c is None else (c,)
         with torch.no_grad():
             v = self.energy_.velocity(torch.tensor(float(t)), x, *given)  # type: ignore[misc]
