@@ -1,4 +1,4 @@
-"""`ImageClassifier()` as it is called by default on ten thousand handwritten digits: accuracy and time on a CPU.
+"""`ImageClassifier()` with its defaults on ten thousand handwritten digits: accuracy and time on a CPU.
 
     python bench/scripts/digits_cnn.py FOLDER [--seeds 3] [--threads 2] [--sizes 60,200,1000,5000,8000]
 

@@ -481,7 +481,9 @@ def test_rows_of_another_form_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"was fitted to Real\(2, 3, 3\)"):
         model.predict(np.zeros((2, 1, 3, 3)))
     unreadable = images().copy()
-    unreadable[2, 0, 1, 1] = np.nan  # in answers as in learning: a class of NaN would be the first one
+    unreadable[2, 0, 1, 1] = (
+        np.nan
+    )  # in answers as in learning: a class of NaN would be the first one
     for ask in (model.predict, model.predict_proba, model.energies):
         with pytest.raises(DataError, match="row 2 of X holds NaN"):
             ask(unreadable)

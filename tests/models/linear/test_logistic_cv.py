@@ -188,3 +188,19 @@ def test_far_columns_do_not_change_the_folds_paths() -> None:
     np.testing.assert_allclose(far.coefs_paths_[..., :-1], near.coefs_paths_[..., :-1], atol=1e-3)
     np.testing.assert_allclose(far.scores_, near.scores_, atol=0.02)
     np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (IRIS, SPECIES)], ids=["two", "three"])
+def test_log_loss_of_folds_is_scikit_learns(rows: Any, labels: Any) -> None:
+    grid = {"Cs": [0.01, 1.0, 1e3], "scoring": "neg_log_loss"}
+    ours = LogisticRegressionCV(cv=FOLDS, tol=1e-9, **grid).fit(rows, labels)
+    theirs = peer(solver="newton-cholesky", **grid).fit(rows, labels)
+    np.testing.assert_allclose(ours.scores_, theirs.scores_, rtol=1e-5)
+
+
+def test_a_fold_without_a_class() -> None:
+    labels = np.repeat([0, 1], len(y) // 2)
+    labels[7] = 2  # in one fold alone
+    with pytest.warns(UserWarning, match="least populated"):
+        model = LogisticRegressionCV(scoring="neg_log_loss").fit(X, labels)
+    assert np.isfinite(model.scores_).all() and model.predict_proba(X).shape == (len(y), 3)

@@ -34,6 +34,7 @@ from groundstate.models.traits import Cost, Traits
 from groundstate.nn.heads.base import Head
 from groundstate.nn.tabular.net import TabularNet
 from groundstate.nn.tabular.numbers import RobustScale
+from groundstate.nn.text.words import TextColumns
 
 SMALL = 40  # rows below which none are held out: their score would be noise
 
@@ -99,7 +100,7 @@ class TabularModel(NetworkModel):
     _averages: ClassVar[Any] = "outputs"  # what the members' mean is of
     _few: bool = False
 
-    def _reader(self, X: Tensor, key: Key) -> nn.Module | None:
+    def _reader(self, X: Tensor, key: Key) -> TextColumns | None:
         """What reads columns that are no numbers, for rows to learn from."""
         return None
 
@@ -119,9 +120,9 @@ class TabularModel(NetworkModel):
         self._few = total < SMALL
         if self._continued_or_none() is None:
             self._read = self._reader(X, init_key(self.random_state).fold("read"))
-            others = () if self._read is None else self._read.columns
-            self._rest = [i for i in range(X.shape[1]) if i not in set(others)]
-            own = X[:, self._rest] if len(others) else X
+            others: set[int] = set() if self._read is None else set(self._read.columns)
+            self._rest = [i for i in range(X.shape[1]) if i not in others]
+            own = X[:, self._rest] if others else X
             self._scale = RobustScale(own.shape[1]).to(X.device, torch.float64).fit(own, weight)
         try:
             plan = super()._build(X, y, weight)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.special import logsumexp
 from sklearn.metrics import check_scoring, get_scorer_names
 from torch import Tensor
 
@@ -27,11 +28,11 @@ from groundstate.models.base import Plan
 from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.linear.logistic.model import SOLVERS, LinearSoftminClassifier, penalty_for
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="classification", role="classifier")
+@models.register(family="linear", task="classification", role="classifier", shortlist=1)
 class LogisticRegressionCV(LinearSoftminClassifier):
     r"""Logistic regression whose penalty predicts held-out rows best.
 
@@ -54,7 +55,8 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         How many folds (None is 5) of rows in their order, labels spread evenly, as in scikit-learn, a
         splitter, or pairs of indices.
     scoring : str, callable or None, default=None
-        What to maximise; None is the accuracy.
+        What to maximise; None is the accuracy. ``"neg_log_loss"`` also takes classes that a fold does
+        not hold out.
     solver, tol, max_iter, class_weight, random_state
         As in ``LogisticRegression``, for the fit to all rows.
     refit : bool, default=True
@@ -88,7 +90,12 @@ class LogisticRegressionCV(LinearSoftminClassifier):
     ((5, 1, 5), True)
     """
 
-    traits = Traits(space={"fit_intercept": settings.Choice(True, False)})
+    # columns of unit scale that separate the classes want far less penalty than C = 1
+    traits = Traits(
+        cost=Cost(0.002, rows=0.7, columns=1.3, classes=1.6),
+        preset={"scoring": "neg_log_loss"},
+        space={"fit_intercept": settings.Choice(True, False)},
+    )
 
     _runs_on: Any = "answers"  # folds are compared on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -216,8 +223,9 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         """Of every fold, ratio and strength on the fold's held-out rows."""
         rows = scipy_rows(x) if is_sparse(x) else x.numpy()
         out = np.empty(theta.shape[:3])
+        by_members = _MEMBERS.get(self.scoring) if not callable(self.scoring) else None
         scorer = None
-        if self.scoring is not None:
+        if by_members is None:
             scorer = check_scoring(self._like(theta[0, 0, 0]), scoring=self.scoring)
         members = theta.reshape(len(theta), -1, *theta.shape[3:])
         new = np.ones(members.shape[1], np.bool_)
@@ -227,10 +235,9 @@ class LogisticRegressionCV(LinearSoftminClassifier):
             live = np.flatnonzero(weight > 0)
             X = rows[live] if is_sparse(x) else rows.take(live, 0)
             labels, w = y.numpy()[live], weight[live]
-            if scorer is None:  # the accuracy of all different members in one product
-                predicted = self._predicted_by(members[f, new], X)
-                right = (predicted == labels.astype(predicted.dtype)) @ w / w.sum()
-                out[f] = right[place].reshape(out.shape[1:])
+            if by_members is not None:  # of all different members in one product
+                found = by_members(self._outputs(members[f, new], X), labels) @ w / w.sum()
+                out[f] = found[place].reshape(out.shape[1:])
                 continue
             extra = {} if (w == 1).all() else {"sample_weight": w}
             for at in np.ndindex(*theta.shape[1:3]):
@@ -238,15 +245,14 @@ class LogisticRegressionCV(LinearSoftminClassifier):
                 out[(f, *at)] = scorer(model, X, self.classes_[labels], **extra)
         return out
 
-    def _predicted_by(self, members: Any, X: Any) -> Any:
-        """Class numbers ``(members, n)`` that parameters ``(members, R, D)`` tell rows."""
+    def _outputs(self, members: Any, X: Any) -> Any:
+        """Scores ``(members, R, n)`` that parameters ``(members, R, D)`` give rows."""
         flat = members.reshape(-1, members.shape[2])
         W = flat[:, : X.shape[1]]
         s = W @ X.T if isinstance(X, np.ndarray) else (X @ W.T).T
         if self.fit_intercept:
             s += flat[:, X.shape[1], None]
-        s = s.reshape(*members.shape[:2], -1)
-        return s[:, 0] > 0 if members.shape[1] == 1 else s.argmax(1)
+        return s.reshape(*members.shape[:2], -1)
 
     def _like(self, theta: Any) -> LogisticRegression:
         """A fitted model with such parameters, for scorers."""
@@ -283,3 +289,23 @@ class LogisticRegressionCV(LinearSoftminClassifier):
             learned["C_"] = np.repeat(self.C_, len(names))
             learned["l1_ratio_"] = np.repeat(self.l1_ratio_, len(names))
         return learned
+
+
+def _right(scores: Any, labels: Any) -> Any:
+    """Whether members answer rightly, from scores ``(members, R, n)``."""
+    answers = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(1)
+    return answers == labels.astype(answers.dtype)
+
+
+def _log_proba(scores: Any, labels: Any) -> Any:
+    """Logarithm of the probability of the right class, no less than that of the smallest step from 1, as
+    in scikit-learn's metric."""
+    if scores.shape[1] == 1:
+        found = -np.logaddexp(0.0, np.where(labels > 0, -scores[:, 0], scores[:, 0]))
+    else:
+        own = np.take_along_axis(scores, labels[None, None].astype(np.intp), 1)[:, 0]
+        found = own - logsumexp(scores, axis=1)
+    return np.maximum(found, log(np.finfo(np.float64).eps))
+
+
+_MEMBERS = {None: _right, "accuracy": _right, "neg_log_loss": _log_proba}
