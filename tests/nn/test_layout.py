@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from groundstate.energy import ClassEnergy
 from groundstate.learn import learn
-from groundstate.nn import MLP, LinearBlock, Reverse, init_, summary
+from groundstate.nn import MLP, LinearBlock, Recurrent, Reverse, TransformerBlock, init_, summary
 
 
 def test_volumes() -> None:
@@ -95,3 +95,23 @@ def test_counts_of_layers() -> None:
     before = net.weight
     summary(net, (3, 8, 8))
     assert net.weight is before and net.weight.device.type == "cpu"
+
+
+def test_multiply_adds_of_layers_with_states() -> None:
+    """Every weight of a recurrent layer once an item, four maps of an attention."""
+    items, d, h = 5, 3, 4
+    found = summary(nn.GRU(d, h, batch_first=True), (items, d))
+    assert (found.multiply_adds, found.rows[0].output_shape) == (
+        items * 3 * h * (d + h),
+        (items, h),
+    )
+    assert summary(Recurrent("rnn", d, h), (items, d)).multiply_adds == items * h * (d + h)
+    both = summary(Recurrent("lstm", d, h, 2, bidirectional=True), (items, d))
+    assert both.multiply_adds == items * 2 * 4 * h * ((d + h) + (2 * h + h))
+    assert both.rows[0].output_shape == (items, 2 * h)
+    first = summary(Recurrent("gru", d, h, reset_after=False), (items, d))
+    assert first.multiply_adds == items * 3 * h * (d + h)
+    assert summary(nn.GRUCell(d, h), (d,)).multiply_adds == 3 * h * (d + h)
+    layer = summary(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (items, 8))
+    ours = summary(TransformerBlock(8, 2, 16), (items, 8))
+    assert layer.multiply_adds == ours.multiply_adds == items * (4 * 8 * 8 + 2 * 8 * 16)

@@ -12,9 +12,11 @@ from torch import Tensor, nn
 
 from groundstate.nn.inspect.meta import on_meta, run
 from groundstate.nn.inspect.receptive import Field, Follow
+from groundstate.nn.recurrent.cells import ResetFirstGRU
 
 _CONV = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_STATES = (nn.RNNBase, ResetFirstGRU, nn.MultiheadAttention)  # answer more than one tensor
 
 
 @dataclass
@@ -77,9 +79,10 @@ def summary(module: nn.Module, input_size: Sequence[int] | Tensor | tuple[Any, .
     r"""Count parameters, buffers and multiply-adds of a network, layer by layer.
 
     Linear :math:`(D_{in}+1)D_{out}`, convolution :math:`(C_{in}\prod k/\text{groups}+1)C_{out}`, norm
-    2C trainable and 2C buffers; pooling, dropout and activations nothing. Multiply-adds are of one
-    example: of an MLP :math:`\sum_j D_{j-1}D_j`, linear in depth and quadratic in width. Products of
-    embedding, attention scores and elementwise operations are not counted. For inputs with positions
+    2C trainable and 2C buffers; pooling, dropout and activations nothing. A recurrent layer uses every
+    weight once for each item. Multiply-adds are of one example: of an MLP
+    :math:`\sum_j D_{j-1}D_j`, linear in depth and quadratic in width. Products of embedding, attention
+    scores and elementwise operations are not counted. For inputs with positions
     every layer has its receptive field too.
 
     Parameters
@@ -155,10 +158,13 @@ def _floats(tensors: Any) -> int:
 
 def _counter(row: LayerRow, follow: list[Follow]) -> Any:
     def count(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if isinstance(output, tuple) and output and isinstance(module, _STATES):
+            output = output[0]  # what follows it are states or weights
         if isinstance(output, Tensor) and output.ndim:
-            row.output_shape = tuple(output.shape[1:])
+            axis = 0 if getattr(module, "batch_first", True) else 1
+            row.output_shape = tuple(n for i, n in enumerate(output.shape) if i != axis)
             given = args[0] if args and isinstance(args[0], Tensor) else output
-            row.multiply_adds += multiply_adds(module, given, output) // max(1, len(output))
+            row.multiply_adds += multiply_adds(module, given, output) // max(1, output.shape[axis])
             seen = follow[0].of(output) if follow else None
             row.receptive_field = seen.public().size if isinstance(seen, Field) else None
 
@@ -175,6 +181,14 @@ def multiply_adds(module: nn.Module, x: Tensor, output: Tensor) -> int:
         return (
             output.numel() * (module.in_channels // module.groups) * math.prod(module.kernel_size)
         )
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase | ResetFirstGRU):  # every weight once an item
+        items = x.shape[:-1].numel()
+        return items * sum(
+            p.numel() for n, p in module.named_parameters() if n.startswith("weight")
+        )
+    if isinstance(module, nn.MultiheadAttention):  # of self-attention, with the map behind it
+        width = module.embed_dim
+        return x.shape[:-1].numel() * width * (2 * width + (module.kdim + module.vdim))
     if isinstance(module, _TRANSPOSED):
         return x.numel() * (module.out_channels // module.groups) * math.prod(module.kernel_size)
     return 0
