@@ -113,7 +113,8 @@ def test_ties_are_no_accident() -> None:
 def test_a_file_keeps_ties(model: TableGenerator, tmp_path: Path) -> None:
     back = groundstate.load(model.save(tmp_path / "model.gs"))
     assert back.sample(50, random_state=1).equals(model.sample(50, random_state=1))
-    assert TableGenerator.upgrade_learned({"names_": []})["orders_"] == []
+    before = TableGenerator.upgrade_learned({"names_": []})
+    assert before["orders_"] == [] and before["formulas_"] == {}
 
 
 def test_values_that_were_not_seen_lie_between_those_that_were() -> None:

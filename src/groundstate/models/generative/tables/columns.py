@@ -75,7 +75,7 @@ class NumberColumn:
             even = (np.array(xs) - xs[0]) / (xs[-1] - xs[0])
             ps = ((rows * np.array(ps) + even) / (rows + 1)).tolist()
         p = np.clip(ps, edge, 1 - edge)
-        decimals = 0 if integer else None if date else _decimals(x)
+        decimals = 0 if integer else None if date else decimals_of(x)
         unit = next(u for u in UNITS if not np.any(x % u)) if date else 1
         return cls(name, np.array(xs), p, integer, date, bool((~there).any()), decimals, unit)
 
@@ -113,7 +113,7 @@ class NumberColumn:
         return np.asarray(x if decimals is None else np.round(x, decimals))
 
 
-def _decimals(values: F64) -> int | None:
+def decimals_of(values: F64) -> int | None:
     """With how many decimals all values are written, where that is at most ``DIGITS``."""
     for k in range(DIGITS + 1):
         if np.array_equal(np.round(values, k), values):

@@ -13,7 +13,9 @@ from groundstate.compute.random import Key
 from groundstate.data import read
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.generative.tables.cells import numbers_of
 from groundstate.models.generative.tables.columns import LevelColumn, NumberColumn
+from groundstate.models.generative.tables.formulas import computed, solved
 from groundstate.models.generative.tables.orders import broken
 
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ def filled(model: TableGenerator, table: Table, how: str, key: Key) -> pl.DataFr
         again = _completed(model, table.take(left), "sample", key.fold("again", attempt))
         made = replaced(made, left, again, model._ids)
     out = model._typed(table.frame)
-    return out.with_columns(
+    out = out.with_columns(
         pl.when(own).then(made[name].cast(out[name].dtype)).otherwise(pl.col(name)).alias(name)
         for name, own in gone.items()
     )
+    return computed(out, model.formulas_, gone)  # of what is known, not of what it was coded as
 
 
 def replaced(
@@ -64,6 +67,16 @@ def _apart(model: TableGenerator, table: Table, made: pl.DataFrame) -> NDArray[n
         there, open_ = ~known[name].is_null(), known[derived.source].is_null()
         differs = made[name].cast(pl.String).ne_missing(known[name].cast(pl.String))
         found |= (differs & there & open_).to_numpy()
+    for name, formula in model.formulas_.items():
+        own, gaps = numbers_of(known[name]), np.zeros(table.n_rows, int)
+        given = []
+        for source in formula.sources:
+            gaps += known[source].is_null().to_numpy()
+            given.append(
+                numbers_of(known[source].fill_null(made[source].cast(known[source].dtype)))
+            )
+        # where one is a gap it follows, and another draw would be no nearer
+        found |= ~formula.agrees(given, own) & ~np.isnan(own) & (gaps > 1)
     return found
 
 
@@ -90,7 +103,9 @@ def drawn_given(
             )
             made = replaced(made, left, new, model._ids)
         known = model._typed(rows)
-        yield made.with_columns(known[name].cast(made[name].dtype) for name in given)
+        made = made.with_columns(known[name].cast(made[name].dtype) for name in given)
+        gone = {name: known[name].is_null() for name in model.formulas_}
+        yield computed(made, model.formulas_, gone)
 
 
 def _completed(
@@ -116,7 +131,35 @@ def _completed(
             flag = pl.when(gone & as_seen).then(None).otherwise(pl.lit("no"))
             inner = inner.with_columns(flag.alias(flag_of(column.name)))
     made = model.estimator_.impute(inner, how, random_state=key.fold("rows"))
-    return model._decoded(made, key, start)
+    rows = model._decoded(made, key, start)
+    again = _halfway(model, table, rows)
+    if again is None:
+        return rows
+    left, part = again
+    new = _completed(model, part, how, key.fold("halfway"), start, as_seen=as_seen)
+    return replaced(rows, left, new, model._ids)
+
+
+def _halfway(
+    model: TableGenerator, table: Table, made: pl.DataFrame
+) -> tuple[NDArray[np.int64], Table] | None:
+    """Rows of which a column is known and both that decide it were gaps, with one of those as made."""
+    kinds = {c.name: c for c in model.columns_}
+    frame, left = table.frame, np.zeros(table.n_rows, bool)
+    for name, formula in model.formulas_.items():
+        both = frame[name].is_not_null() & (len(formula.sources) > 1)
+        for source in formula.sources:
+            both &= frame[source].is_null()
+        if both.any():
+            # what has few levels is as made, so that the number follows
+            first = sorted(formula.sources, key=lambda s: isinstance(kinds.get(s), NumberColumn))[0]
+            drawn = pl.when(both).then(made[first].cast(frame[first].dtype))
+            frame = frame.with_columns(drawn.otherwise(pl.col(first)).alias(first))
+            left |= both.to_numpy()
+    if not left.any():
+        return None
+    at = np.flatnonzero(left)
+    return at, Table(frame, table.schema, table.notes, table.name).take(at)
 
 
 def _decided(model: TableGenerator, table: Table) -> Table:
@@ -136,6 +179,9 @@ def _decided(model: TableGenerator, table: Table) -> Table:
         if source.dtype.is_numeric():
             words = words.cast(pl.Float64)
         frame = frame.with_columns(source.fill_null(words.cast(source.dtype)).alias(source.name))
+    numbers: dict[str, Any] = {c.name: c for c in model.columns_}
+    numbers |= {name: f.column for name, f in model.formulas_.items()}
+    frame = solved(frame, model.formulas_, numbers)
     return Table(frame, table.schema, table.notes, table.name)
 
 
@@ -152,6 +198,7 @@ def _row(model: TableGenerator, given: Mapping[str, Any]) -> pl.DataFrame:
     """One row of the columns that are given."""
     known: dict[str, NumberColumn | LevelColumn] = {c.name: c for c in model.columns_}
     known |= {name: derived.column for name, derived in model.derived_.items()}
+    known |= {name: formula.column for name, formula in model.formulas_.items()}
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:

@@ -36,6 +36,13 @@ from groundstate.models.generative.tables.columns import (
     fixed_columns,
 )
 from groundstate.models.generative.tables.derived import DerivedColumn, derived_columns
+from groundstate.models.generative.tables.formulas import (
+    FormulaColumn,
+    computed,
+    given_to,
+    is_number,
+    learned_formulas,
+)
 from groundstate.models.generative.tables.gaps import (
     TRIES,
     drawn_given,
@@ -72,6 +79,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     estimator_ : the fitted generator
     columns_ : list of NumberColumn and LevelColumn
     derived_ : dict of DerivedColumn, columns of levels that another one decides, which is learned for both
+    formulas_ : dict of FormulaColumn, columns of numbers that one or two others decide, such as an amount
     orders_ : list of pairs of columns (a, b) with a never above b; rows are drawn so
     schema_ : Schema of the training table
     names_ : list of str, the columns of a twin
@@ -94,6 +102,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     estimator_: Any
     columns_: list[Coded]
     derived_: dict[str, DerivedColumn]
+    formulas_: dict[str, FormulaColumn]
     orders_: list[Order]
     names_: list[str]
     schema_: Schema
@@ -142,9 +151,17 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         numbers = {
             c.name: numbers_of(table.frame[c.name])
             for c in self.columns_
-            if isinstance(c, NumberColumn)
+            if isinstance(c, NumberColumn) or is_number(c)
         }
-        self.orders_ = learned_orders(self.columns_, numbers, weight)
+        whole, tied = self.columns_, {d.source for d in self.derived_.values()}
+        self.formulas_ = learned_formulas(whole, numbers, weight, tied)
+        self.columns_ = [c for c in whole if c.name not in self.formulas_]
+        self.notes_ += [f"{n}: always {f.text}" for n, f in self.formulas_.items()]
+        self.orders_ = [
+            pair
+            for pair in learned_orders(whole, numbers, weight)
+            if not any({name, *f.sources} >= set(pair) for name, f in self.formulas_.items())
+        ]
         self.notes_ += [f"{a}: never above {b}, in new rows neither" for a, b in self.orders_]
         self.n_features_in_ = len(table.columns)
         self.feature_names_in_ = np.array(table.columns, dtype=object)
@@ -232,6 +249,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
                 made[column.name] = series_of(column, plain[column.name])
         for name, derived in self.derived_.items():
             made[name] = series_of(derived.column, derived.of(plain[derived.source]))
+        made.update(computed(pl.DataFrame(made), self.formulas_).to_dict())
         for name in self._ids:
             made[name] = list(range(start + 1, start + n + 1))
         for name, value in self._constants.items():
@@ -300,12 +318,14 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
             own = plain_of(frame[name], derived.column)
             theirs = plain_of(frame[derived.source], kept[derived.source])
             found |= ~derived.agrees(theirs, own)
+        for name, formula in self.formulas_.items():
+            found |= ~formula.agrees(given_to(formula, frame), numbers_of(frame[name]))
         return found
 
     @property
     def learned_names_(self) -> list[str]:
         """Columns of a twin that were learned, in the order of the table."""
-        known = {c.name for c in self.columns_} | set(self.derived_)
+        known = {c.name for c in self.columns_} | set(self.derived_) | set(self.formulas_)
         return [name for name in self.names_ if name in known]
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -358,7 +378,7 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     @staticmethod
     def upgrade_learned(learned: dict[str, Any]) -> dict[str, Any]:
         """What generators kept before columns could follow from others or be in order."""
-        return {"derived_": {}, "orders_": [], **learned}
+        return {"derived_": {}, "formulas_": {}, "orders_": [], **learned}
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one file (JSON and safetensors, atomically)."""
