@@ -89,7 +89,9 @@ class WordFeatures(nn.Module):
         length = real.sum(1, keepdim=True).clamp_min(1)
         total = v.new_zeros(n, self.dim).index_add(0, row, v) / length.sqrt()
         found = F.relu(self._filtered(v, row))  # (N, F)
-        each = found.new_zeros(n * longest, self.filters).index_copy(0, row * longest + place, found)
+        each = found.new_zeros(n * longest, self.filters).index_copy(
+            0, row * longest + place, found
+        )
         strongest = each.view(n, longest, self.filters).amax(1)
         return F.dropout(torch.cat([total, strongest], 1), self.dropout, self.training)
 
