@@ -19,7 +19,10 @@ from groundstate.nn.text.words import TextColumns, WordFeatures
 from groundstate.study.candidates import shortlist
 from groundstate.study.design import Size
 
-GOOD, BAD = "good fine great lovely nice superb".split(), "bad awful poor dull dire weak".split()
+GOOD, BAD = (
+    ["good", "fine", "great", "lovely", "nice", "superb"],
+    ["bad", "awful", "poor", "dull", "dire", "weak"],
+)
 
 
 def negated(n: int = 360, seed: int = 0) -> tuple[dict[str, list[Any]], np.ndarray]:
@@ -29,7 +32,9 @@ def negated(n: int = 360, seed: int = 0) -> tuple[dict[str, list[Any]], np.ndarr
     texts = []
     for label, other in zip(y, turned):
         said = rng.choice(GOOD if label != other else BAD)
-        rest = rng.choice("the film the food we saw it was and then a day".split(), 6)
+        rest = rng.choice(
+            ["the", "film", "the", "food", "we", "saw", "it", "was", "and", "then", "a", "day"], 6
+        )
         adverb = rng.choice(["really", "so", ""])
         texts.append(" ".join([*rest[:3], f"not {adverb}" if other else adverb, said, *rest[3:]]))
     return {"said": texts, "price": rng.normal(size=n).tolist()}, np.where(y == 1, "yes", "no")
