@@ -105,6 +105,43 @@ class Numeric:
         return cls(**state)
 
 
+@dataclass(frozen=True)
+class Clock:
+    r"""Hours of the day: :math:`(v - \bar v)/s`, and :math:`\sin 2\pi v/24` and :math:`\cos 2\pi v/24`, by which
+    the last minute is next to the first. Each is prepared like a number.
+    """
+
+    kind: ClassVar[str] = "clock"
+    hours: Numeric
+    waves: tuple[Numeric, Numeric]
+
+    @classmethod
+    def fit(cls, values: pl.Series, weights: Floats | None) -> Clock:
+        hours = as_floats(values)
+        sine, cosine = (replace(Numeric.of(w, weights), indicator=False) for w in _waves(hours))
+        return cls(Numeric.of(hours, weights), (sine, cosine))
+
+    def transform(self, values: pl.Series) -> Floats:
+        hours = as_floats(values)
+        turns = [n.apply(wave) for n, wave in zip(self.waves, _waves(hours), strict=True)]
+        return np.concatenate([self.hours.apply(hours), *turns], axis=1)
+
+    def names(self, column: str) -> list[str]:
+        return [*self.hours.names(column), f"{column} sin", f"{column} cos"]
+
+    def to_state(self) -> dict[str, Any]:
+        return {"hours": self.hours.to_state(), "waves": [n.to_state() for n in self.waves]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Clock:
+        sine, cosine = (Numeric(**n) for n in state["waves"])
+        return cls(Numeric(**state["hours"]), (sine, cosine))
+
+
+def _waves(hours: Floats) -> tuple[Floats, Floats]:
+    return np.sin(2 * np.pi * hours / 24), np.cos(2 * np.pi * hours / 24)
+
+
 _PLAIN = ("elapsed", "year", "month", "day", "weekday", "hour")
 _CYCLES = {"month": "season", "weekday": "weekday", "hour": "hour"}  # what turns with which part
 

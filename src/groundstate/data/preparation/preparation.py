@@ -14,7 +14,14 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from groundstate.data.messages import listing
-from groundstate.data.preparation.encoders import Date, Encoder, Numeric, Scaling, days_between
+from groundstate.data.preparation.encoders import (
+    Clock,
+    Date,
+    Encoder,
+    Numeric,
+    Scaling,
+    days_between,
+)
 from groundstate.data.preparation.levels import (
     PARTS,
     Category,
@@ -37,7 +44,8 @@ class Preparation:
     r"""Columns of every kind to a real matrix, with what was learned from the training rows.
 
     =========  =====================================================================
-    numeric    the median where missing and a column that says so; :math:`(v - \bar v)/s`
+    numeric    the median where missing and a column that says so; :math:`(v - \bar v)/s`; of hours of
+               the day also their sine and cosine
     category   one column per level up to `max_categories`; with more levels the mean of the
                target by level, cross-fitted; unseen levels are no error
     date       days elapsed, year, month, day, weekday, hour and their cycles, each like a number;
@@ -194,6 +202,8 @@ class Preparation:
         """The encoder of a column, and its training rows where they are not its transform."""
         kind, scaling = column.kind, self._scaling
         if kind == "numeric":
+            if column.form == "clock" and scaling == "standard" and _of_day(values):
+                return Clock.fit(values, weights), None
             return Numeric.fit(values, weights, scaling), None
         if kind == "date":
             return Date.fit(values, weights, scaling), None
@@ -368,9 +378,14 @@ class _Target:
 
 _ENCODERS: dict[str, Any] = {
     encoder.kind: encoder
-    for encoder in (Numeric, Category, Items, Ordinal, TargetMean, Date, Text, Terms, Words)
+    for encoder in (Numeric, Clock, Category, Items, Ordinal, TargetMean, Date, Text, Terms, Words)
 }
 _MOST_DATES = 5  # columns whose differences are looked at
+
+
+def _of_day(hours: pl.Series) -> bool:
+    """Whether clock times are of one day; else they are what something takes."""
+    return bool(hours.is_between(0, 24).fill_null(True).all())
 
 
 def _joined(blocks: list[Any]) -> Any:

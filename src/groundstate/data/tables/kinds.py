@@ -41,6 +41,8 @@ _ID_NAME = re.compile(
 _CAMEL_ID = re.compile(r"[a-z]I[dD]$")
 _MIN_ROWS_ID = 10
 _MIN_TEXTS = 20
+_SHARE_TEXTS = 0.05  # of the rows, of different texts where they repeat
+_SENTENCE = 5.0  # words of a text on average, where texts repeat
 
 
 @dataclass(frozen=True)
@@ -293,6 +295,7 @@ FORM_WORDS = {
     "points": "written with points between thousands and a decimal comma",
     "thousands": "written with commas between thousands",
     "percent": "written with a percent sign",
+    "clock": "of hours, written as clock times",
     "currency": "written with a currency sign",
     "currency:comma": "written with a currency sign",
     "magnitude": "shortened as 1.2k",
@@ -318,15 +321,25 @@ def _codes(raw: pl.Series) -> bool:
 
 
 def _string_kind(text: pl.Series) -> Kind:
-    """Category, free text or an identifier, from how often values repeat and hold spaces."""
+    """Category, free text or an identifier, from how often values repeat and hold spaces.
+
+    Values that repeat are text where they are sentences, most of which a new row may not repeat.
+    """
     filled = text.drop_nulls()
     n, distinct = len(filled), filled.n_unique()
-    if distinct <= 0.5 * n or n < _MIN_ROWS_ID:
+    if n < _MIN_ROWS_ID:
         return "category"
+    if distinct <= 0.5 * n:
+        few = distinct < max(_MIN_TEXTS, _SHARE_TEXTS * n)
+        return "category" if few or _mean_words(filled.unique()) < _SENTENCE else "text"
     spaced = float(filled.str.contains(r"\S\s+\S").mean() or 0.0)  # type: ignore[arg-type]
     if spaced >= 0.5:
         return "text" if distinct >= _MIN_TEXTS else "category"
     return "id" if distinct == n == len(text) else "category"
+
+
+def _mean_words(values: pl.Series) -> float:
+    return float(values.str.count_matches(r"\S+").mean() or 0.0)  # type: ignore[arg-type]
 
 
 def measure(values: pl.Series, column: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Numbers as people write them: plain, decimal comma, thousands, percent, currency, units."""
+"""Numbers as people write them: plain, decimal comma, thousands, percent, clock, currency, units."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ DECIMAL_COMMA = ("comma", "points", "currency:comma")
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?$"
 _POINTS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"
+_CLOCK = r"^(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:[.,]\d+)?))?\s?(?:([AaPp])\.?[Mm]\.?)?$"
 _PERCENT = r"^[+-]?\d*[.,]?\d+\s?%$"
 
 
@@ -38,6 +39,8 @@ def parse_numbers(text: pl.Series, form: str) -> pl.Series:
         text = bare.zip_with(dotted.fill_null(False), text)
     elif form == "thousands":
         text = text.str.replace_all(",", "", literal=True)
+    elif form == "clock":
+        return _hours(text)
     elif form == "percent":
         text = text.str.replace(r"\s?%$", "").str.replace(",", ".", literal=True)
     elif form.startswith("currency"):
@@ -49,6 +52,30 @@ def parse_numbers(text: pl.Series, form: str) -> pl.Series:
     return text.cast(pl.Float64, strict=False)
 
 
+def _hours(text: pl.Series) -> pl.Series:
+    """Hours of clock times and of times that something takes, null where a value is none.
+
+    >>> _hours(pl.Series(["08:30", "8:15 pm", "12:00 AM", "75:20", "8:75", "13:00 pm"])).to_list()
+    [8.5, 20.25, 0.0, 75.33333333333333, None, None]
+    """
+    parts = text.str.extract_groups(_CLOCK).struct.unnest()
+    hour, minute = (parts[name].cast(pl.Float64) for name in ("1", "2"))
+    second = parts["3"].str.replace(",", ".").cast(pl.Float64).fill_null(0.0)
+    half = parts["4"].str.to_lowercase()
+    odd = half.is_not_null() & ~hour.is_between(1, 12)
+    hour = hour.zip_with((half.is_null() | (hour != 12)).fill_null(True), hour * 0.0)
+    hour = hour + (half == "p").fill_null(False).cast(pl.Float64) * 12
+    found = (hour * 3600 + minute * 60 + second) / 3600
+    return found.set(odd.fill_null(False), None).rename(text.name)
+
+
+def _clock(hours: float) -> str:
+    """Hours as a clock shows them."""
+    seconds = round(hours * 3600)
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}" + (f":{rest:02d}" if rest else "")
+
+
 def write_numbers(values: pl.Series, form: str) -> pl.Series:
     """Numbers in a form that `parse_numbers` reads back, whole ones without a point.
 
@@ -56,7 +83,11 @@ def write_numbers(values: pl.Series, form: str) -> pl.Series:
     ['2', '1,5']
     >>> write_numbers(pl.Series([0.5]), "unit:kg").to_list()
     ['0.5 kg']
+    >>> write_numbers(pl.Series([8.5, 23.999999]), "clock").to_list()
+    ['08:30', '24:00']
     """
+    if form == "clock":
+        return values.cast(pl.Float64).map_elements(_clock, return_dtype=pl.String)
     text = values.cast(pl.String)
     if values.dtype.is_float():
         text = text.str.replace(r"\.0$", "")
@@ -86,7 +117,7 @@ def number_form(text: pl.Series, separator: str) -> tuple[str, pl.Series] | None
 
 def _candidates(filled: pl.Series, separator: str) -> list[str]:
     sample = filled.head(1000)
-    forms = []
+    forms = ["clock"] if sample.str.contains(_CLOCK).any() else []
     comma = bool(sample.str.contains(_COMMA).any())
     points = comma and points_between(sample)
     grouped = sample.filter(sample.str.contains(",", literal=True))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from groundstate.data import Preparation, Table
-from groundstate.data.preparation.encoders import Date, Numeric
+from groundstate.data.preparation.encoders import Clock, Date, Numeric
 from groundstate.data.preparation.levels import Category, Ordinal, TargetMean
 
 _DAY = 86_400e6  # microseconds
@@ -37,6 +37,9 @@ def restored(preparation: Preparation, X: NDArray[Any], *, present: bool = False
         if isinstance(encoder, Numeric):
             whole = preparation.schema_[name].integer
             out.append(pl.Series(name, _numbers(encoder, block, whole), nan_to_null=True))
+        elif isinstance(encoder, Clock):
+            hours = _numbers(encoder.hours, block, preparation.schema_[name].integer)
+            out.append(pl.Series(name, hours, nan_to_null=True))
         elif isinstance(encoder, Category):
             levels: list[str | None] = [*encoder.levels, *(["other"] if encoder.other else [])]
             levels += [None] if encoder.missing and not present else []
@@ -67,7 +70,8 @@ def opened(preparation: Preparation, table: Table) -> NDArray[np.float64]:
         width = len(encoder.names(name))
         absent = table.frame[name].is_null().to_numpy()
         X[absent, at : at + width] = np.nan
-        if isinstance(encoder, Numeric) and encoder.indicator:  # there is a value, nobody knows it
+        first = encoder.hours if isinstance(encoder, Clock) else encoder
+        if isinstance(first, Numeric) and first.indicator:  # there is a value, nobody knows it
             X[absent, at + 1] = 0.0
         elif isinstance(encoder, Category) and encoder.missing:
             X[absent, at + width - 1] = 0.0
