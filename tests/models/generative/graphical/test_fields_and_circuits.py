@@ -173,3 +173,21 @@ def test_float32_rows(name: str) -> None:
     exact = model().fit(rows.astype(np.float64)).score_samples(rows.astype(np.float64))
     single = model().fit(rows.astype(np.float32)).score_samples(rows.astype(np.float32))
     np.testing.assert_allclose(single, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("structure", ["learn", "random"])
+def test_a_weight_is_a_repetition_for_the_structure_too(structure: str) -> None:
+    """Ranks, groups of rows and starts count weights, and nothing asks for the order of the rows."""
+    rng = np.random.default_rng(1)
+    hidden = rng.random(150) < 0.5
+    X = np.c_[
+        2 * (hidden[:, None] - 0.5) + rng.normal(size=(150, 2)),
+        rng.exponential(size=150) + 0.3 * hidden,
+    ]
+    X[::17, 1] = np.nan
+    w = rng.integers(0, 4, len(X))
+    weighted = SumProductNetwork(structure, max_iter=5, random_state=0).fit(X, sample_weight=w)
+    rows = rng.permutation(np.repeat(np.arange(len(X)), w))
+    repeated = SumProductNetwork(structure, max_iter=5, random_state=0).fit(X[rows])
+    assert weighted.n_nodes_ == repeated.n_nodes_
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), atol=1e-8)

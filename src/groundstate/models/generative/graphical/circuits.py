@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import chi2, rankdata
+from scipy.stats import chi2
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.models.clusters.kmeans import KMeans
+from groundstate.models.generative.coding import coarse
 
 Node = list[Any]
 BINS = 4  # of a real column in a test of dependence
@@ -111,7 +112,7 @@ def independent_groups(
     threshold: float,
 ) -> list[list[int]]:
     """Columns in groups without dependence across: components of the graph of dependent pairs."""
-    codes = [_codes(rows[:, c], k) for c, k in zip(columns, levels, strict=True)]
+    codes = [_codes(rows[:, c], k, weight) for c, k in zip(columns, levels, strict=True)]
     d = len(columns)
     tied = np.zeros((d, d), bool)
     for i in range(d):
@@ -121,16 +122,28 @@ def independent_groups(
     return [[columns[i] for i in range(d) if group[i] == g] for g in range(group.max() + 1)]
 
 
-def _codes(v: NDArray[np.float64], levels: int) -> NDArray[np.int64]:
+def _codes(v: NDArray[np.float64], levels: int, weight: NDArray[np.float64]) -> NDArray[np.int64]:
     """Level numbers, −1 for what is missing; of real values the quarter of their rank."""
     known = ~np.isnan(v)
     out = np.full(len(v), -1)
     if levels:
         out[known] = v[known].astype(np.int64)
     elif known.any():
-        rank = rankdata(v[known], "average") - 0.5
-        out[known] = np.minimum((BINS * rank / known.sum()).astype(np.int64), BINS - 1)
+        rank = weighted_ranks(v[known], weight[known])
+        out[known] = np.minimum((BINS * rank).astype(np.int64), BINS - 1)
     return out
+
+
+def weighted_ranks(v: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of weight below each value, and half of that at it; a weight of 2 is the value twice.
+
+    >>> weighted_ranks(np.array([3.0, 1.0, 3.0]), np.array([1.0, 2.0, 1.0])).tolist()
+    [0.75, 0.25, 0.75]
+    """
+    _, index = np.unique(v, return_inverse=True)
+    mass = np.bincount(index, weight)
+    below = np.cumsum(mass) - mass
+    return np.asarray(((below + mass / 2) / mass.sum())[index])
 
 
 def _p_value(a: NDArray[np.int64], b: NDArray[np.int64], w: NDArray[np.float64]) -> float:
@@ -164,9 +177,10 @@ def row_groups(
             parts.append(hot)
             continue
         mean = np.average(v[known], weights=weight[known]) if known.any() else 0.0
-        filled = np.where(known, v, mean)
-        spread = np.sqrt(np.average((filled - mean) ** 2, weights=weight))
-        parts.append(((filled - mean) / (spread if spread > 0 else 1.0))[:, None])
+        off = np.where(known, v - mean, 0.0)
+        spread = np.sqrt(np.average(off**2, weights=weight))
+        centre, scale = coarse(np.array([mean]), np.array([spread if spread > 0 else 1.0]))
+        parts.append(np.where(known, (v - centre) / scale, 0.0)[:, None])
     features = np.concatenate(parts, 1)
     if len(np.unique(features, axis=0)) < k:
         return np.zeros(len(rows), np.int64)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.graphical.circuit import CircuitEnergy
 from groundstate.learn.solvers.em.expected import ExpectedEM
 from groundstate.models import settings
@@ -109,8 +110,10 @@ class SumProductNetwork(GraphOfColumns):
     def _learn_coding(self, X: Tensor, weight: Tensor | None) -> None:
         known = X
         if bool(torch.isnan(X).any()):  # the scale of a column is that of what is known of it
-            mean = torch.nanmean(X, 0)
-            known = torch.where(torch.isnan(X), torch.nan_to_num(mean), X)
+            own = (~torch.isnan(X)).double()
+            own = own if weight is None else own * weight.double()[:, None]
+            total = (own * torch.nan_to_num(X)).sum(0) / own.sum(0).clamp_min(1e-300)
+            known = torch.where(torch.isnan(X), total.to(X), X)
         super()._learn_coding(known, weight)
 
     def _part(self, x: Tensor, weight: Tensor | None) -> CircuitEnergy:
@@ -140,15 +143,12 @@ class SumProductNetwork(GraphOfColumns):
                 energy.tables[j, :size] = noise.to(energy.tables)
             if energy.real:
                 at = [energy.nodes[n][1] for n in energy.real]
-                w = (
-                    torch.ones(len(x), dtype=torch.float64)
-                    if weight is None
-                    else weight.double().cpu()
-                )
                 # a row of its own for every leaf: k-means starts so, too
-                share = (w / w.sum()).numpy()
-                rows = rng.choice(len(x), len(at), p=share)
-                picked = x[torch.from_numpy(rows).to(x.device), at]
+                rows = WeightLine.of(
+                    torch.nan_to_num(x).double().cpu().numpy(),
+                    weights=None if weight is None else weight.double().cpu().numpy(),
+                ).draw(Key.of(self.random_state).fold("leaves", key), len(at))
+                picked = x[torch.as_tensor(rows, device=x.device), at]
                 energy.mean.copy_(torch.nan_to_num(picked))
             noise = torch.from_numpy(rng.normal(0, 0.1, len(energy.weights)))
             energy.weights.copy_(noise)
