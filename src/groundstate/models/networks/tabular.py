@@ -119,9 +119,9 @@ class TabularModel(NetworkModel):
         self._few = total < SMALL
         if self._continued_or_none() is None:
             self._read = self._reader(X, init_key(self.random_state).fold("read"))
-            others = () if self._read is None else self._read.columns
+            others: Any = () if self._read is None else self._read.columns
             self._rest = [i for i in range(X.shape[1]) if i not in set(others)]
-            own = X[:, self._rest] if len(others) else X
+            own = X[:, self._rest] if others else X
             self._scale = RobustScale(own.shape[1]).to(X.device, torch.float64).fit(own, weight)
         try:
             plan = super()._build(X, y, weight)
