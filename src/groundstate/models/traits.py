@@ -130,7 +130,7 @@ def last_step(estimator: Any) -> Any:
     return steps[-1][1] if steps else estimator
 
 
-def _inner(estimator: Any) -> Any:
+def inner_of(estimator: Any) -> Any:
     """What a pipeline, a bag or a crowd asks its questions of; None where it is it itself."""
     last = last_step(estimator)
     return getattr(estimator, "estimator", None) if last is estimator else last
@@ -147,7 +147,7 @@ def asks_single_columns(estimator: Any) -> bool:
     >>> asks_single_columns(DecisionTreeClassifier()), asks_single_columns(LogisticRegression())
     (True, False)
     """
-    inner = _inner(estimator)
+    inner = inner_of(estimator)
     if inner is not None:
         return asks_single_columns(inner)
     declared = traits_of(estimator).single_columns
@@ -172,7 +172,7 @@ def takes_sparse_rows(estimator: Any) -> bool:
     from sklearn.base import is_classifier, is_regressor
     from sklearn.utils import get_tags
 
-    inner = _inner(estimator)
+    inner = inner_of(estimator)
     if inner is not None:
         return takes_sparse_rows(inner)
     if not (is_classifier(estimator) or is_regressor(estimator)) or asks_single_columns(estimator):
@@ -181,17 +181,6 @@ def takes_sparse_rows(estimator: Any) -> bool:
     if declared is not None:
         return bool(declared == "csr")
     return bool(get_tags(estimator).input_tags.sparse)
-
-
-def reads_words(estimator: Any) -> str | None:
-    """The parameter of a model that is told which columns hold words of texts; None of others.
-
-    >>> from groundstate import Ridge, TextCNNRegressor
-    >>> reads_words(TextCNNRegressor()), reads_words(Ridge())
-    ('texts', None)
-    """
-    inner = _inner(estimator)
-    return traits_of(estimator).words if inner is None else reads_words(inner)
 
 
 # distributions of positive, whole or bounded values, which a shift would leave
@@ -216,7 +205,7 @@ def asks_scaled_target(estimator: Any) -> bool:
     """
     from sklearn.base import is_regressor
 
-    inner = _inner(estimator)
+    inner = inner_of(estimator)
     if inner is not None:
         return asks_scaled_target(inner)
     if not traits_of(estimator).scaled_target or not is_regressor(estimator):

@@ -12,7 +12,8 @@ from sklearn.base import clone
 from groundstate.data.messages import did_you_mean
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.table import TablePredictor
-from groundstate.models.traits import reads_words, takes_sparse_rows, traits_of
+from groundstate.models.traits import takes_sparse_rows, traits_of
+from groundstate.models.words_read import reads_words
 from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
 from groundstate.study.race.names import OPTIONAL

@@ -107,8 +107,9 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Clock:
-    r"""Hours of the day: :math:`(v - \bar v)/s`, and :math:`\sin 2\pi v/24` and :math:`\cos 2\pi v/24`, by which
-    the last minute is next to the first. Each is prepared like a number.
+    r"""Hours of the day: :math:`(v - \bar v)/s`, and :math:`\sin 2\pi v/24` and :math:`\cos 2\pi v/24`.
+
+    By the two the last minute is next to the first. Each is prepared like a number.
     """
 
     kind: ClassVar[str] = "clock"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -23,13 +22,13 @@ from groundstate.data.preparation.encoders import (
     days_between,
 )
 from groundstate.data.preparation.levels import (
-    PARTS,
     Category,
     Items,
     Ordinal,
     TargetMean,
     weigh_levels,
 )
+from groundstate.data.preparation.target import Target
 from groundstate.data.preparation.terms import Terms
 from groundstate.data.preparation.topics import Text
 from groundstate.data.preparation.weighted import check_weights, tally
@@ -164,7 +163,7 @@ class Preparation:
                 raise DataError(f"{name} must be a whole number of at least 2")
         features = (table if isinstance(table, Table) else read(table)).features
         weights = check_weights(sample_weight, features.n_rows)
-        target = _Target(features, y, classes)
+        target = Target(features, y, classes)
         encoders: dict[str, Encoder] = {}
         blocks: list[Any] = []
         dropped: dict[str, list[str]] = {"id": [], "constant": []}
@@ -197,7 +196,7 @@ class Preparation:
         column: Column,
         values: pl.Series,
         weights: NDArray[np.float64] | None,
-        target: _Target,
+        target: Target,
     ) -> tuple[Encoder, Any]:
         """The encoder of a column, and its training rows where they are not its transform."""
         kind, scaling = column.kind, self._scaling
@@ -326,54 +325,6 @@ class Preparation:
                 return table.frame
             table = table.frame
         return read(table, schema=self.schema_).frame
-
-
-class _Target:
-    """The targets of training rows, as numbers for encoders."""
-
-    def __init__(self, features: Table, y: Any, classes: bool | None) -> None:
-        self._features, self._y = features, None if y is None else np.asarray(y)
-        self._classes = classes
-
-    @property
-    def known(self) -> bool:
-        """Whether there is one target per row to encode by."""
-        y = self._y
-        return y is not None and y.ndim == 1 and len(y) == self._features.n_rows and len(y) > 0
-
-    @cached_property
-    def _table(self) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        y, classes = np.asarray(self._y), self._classes
-        if classes is None:
-            classes = y.dtype.kind not in "fiu"
-        if not classes:
-            return y.astype(np.float64)[:, None], ()
-        labels, codes = np.unique(y, return_inverse=True)
-        target = tuple(str(label) for label in labels)
-        if len(labels) <= 2:
-            return (codes == len(labels) - 1).astype(np.float64).reshape(-1, 1), target[-1:]
-        return np.eye(len(labels))[codes.reshape(-1)], target
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """Values, or which class.  # (n, K)"""
-        return self._table[0]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the K classes, none for numbers."""
-        return self._table[1]
-
-    @cached_property
-    def part(self) -> NDArray[np.intp]:
-        """Which part of the rows each row is in, by its content: equal rows stay together.  # (n,)"""
-        from groundstate.compute.weight_line.hashing import (
-            row_hash,  # knows torch, which reading does without
-        )
-
-        table = self._features
-        words = row_hash(*(table.values(name) for name in table.columns), self.values)
-        return (words % np.uint64(PARTS)).astype(np.intp)
 
 
 _ENCODERS: dict[str, Any] = {

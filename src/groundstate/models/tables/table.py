@@ -22,7 +22,8 @@ from groundstate.models.tables.dequantise import dequantised
 from groundstate.models.tables.explained import Explained
 from groundstate.models.tables.restored import kept, opened, restored
 from groundstate.models.tables.scaled_target import TargetScale, scale_for
-from groundstate.models.traits import Traits, asks_single_columns, reads_words, takes_sparse_rows
+from groundstate.models.traits import Traits, asks_single_columns, takes_sparse_rows
+from groundstate.models.words_read import reads_words, told_words
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -51,13 +52,11 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         What learns from the prepared numbers; it is cloned, never changed.
     max_categories : int, default=20
         Most levels of a category that get a column each; beyond, the target encodes them.
-    text_bins, text_size : int, default=4096 and 50
-        Hash bins and directions per text column, where text becomes dense numbers.
+    text_bins, text_size, text_words : int, default=4096, 50 and 256
+        Hash bins and directions per text column that becomes dense numbers; most words that are read.
     trees : bool or None
         Whether the numbers are for trees (unscaled numbers, numbered labels); by the estimator
         when None.
-    text_words : int, default=256
-        Most words of a text that a model reads which takes them in their order.
     sparse : bool or None
         Whether text becomes sparse terms instead of few directions; by the estimator when None.
     schema : Schema, optional
@@ -162,12 +161,8 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         """
         prepared, target = self._learn_preparation(X, y, sample_weight)
         weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
-        return self._take(self._asked().fit(prepared, target, **weights))
-
-    def _asked(self) -> Any:
-        """A clone of the estimator that knows which prepared columns hold words, where it reads them."""
-        made, told = clone(self.estimator), reads_words(self.estimator)
-        return made if told is None else made.set_params(**{told: self.preparation_.word_columns()})
+        unfitted = told_words(self.estimator, self.preparation_.word_columns())
+        return self._take(unfitted.fit(prepared, target, **weights))
 
     def _learn_preparation(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """Learn all but the estimator; what that learns from."""
@@ -177,26 +172,22 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         features = table.features
         if y is not None and len(y) != table.n_rows:
             raise DataError(f"X has {table.n_rows} rows but y has {len(y)}")
-        weights: dict[str, Any] = {}
-        if sample_weight is not None:
-            weights = {"sample_weight": np.asarray(sample_weight)}
-        if weights and not has_fit_parameter(self.estimator, "sample_weight"):
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        if weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise Unsupported(
                 f"{type(self.estimator).__name__} takes no sample_weight; fit without weights"
             )
         trees = asks_single_columns(self.estimator) if self.trees is None else bool(self.trees)
         sparse = takes_sparse_rows(self.estimator) if self.sparse is None else bool(self.sparse)
         positive = get_tags(self.estimator).input_tags.positive_only
-        words = 0 if reads_words(self.estimator) is None else self.text_words
-        self.preparation_ = Preparation(
-            self.max_categories, self.text_bins, self.text_size, trees, sparse, positive, words
-        )
+        words = self.text_words if reads_words(self.estimator) else 0
+        sizes = self.max_categories, self.text_bins, self.text_size
+        self.preparation_ = Preparation(*sizes, trees, sparse, positive, words)
         # labels of many levels are encoded by the target, a training row never by its own
-        kind = get_tags(self.estimator).estimator_type
         targets: dict[str, Any] = {}
-        if kind in ("classifier", "regressor"):
+        if (kind := get_tags(self.estimator).estimator_type) in ("classifier", "regressor"):
             targets = {"y": y, "classes": kind == "classifier"}
-        prepared = self.preparation_.fit_transform(features, **weights, **targets)
+        prepared = self.preparation_.fit_transform(features, weight, **targets)
         self.schema_, self.target_ = table.schema, table.target or "y"
         self.n_features_in_ = features.n_columns
         self.feature_names_in_ = np.array(features.columns, dtype=object)
@@ -218,7 +209,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         return own._take(fitted)
 
     def _there(self, y: Any) -> Any:
-        """Values of the target as the estimator knows them."""
+        """The target as the estimator knows it."""
         return y if self.target_scale_ is None or y is None else self.target_scale_.there(y)
 
     def _back(self, y: Any) -> Any:

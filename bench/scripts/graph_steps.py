@@ -1,6 +1,6 @@
 """Training steps of graph networks through ``NodeClassifier``, beside the loop that one would write by hand.
 
-``python bench/scripts/graph_steps_gpu.py [device]``: GCN, SAGE, GAT and GIN on random graphs of 10⁴ and
+``python bench/scripts/graph_steps.py [device]``: GCN, SAGE, GAT and GIN on random graphs of 10⁴ and
 10⁶ edges. All sides take the same layers, optimiser (fused AdamW) and all nodes in a step; the graph lies
 on the device. By hand are two loops: one around our module, one around PyTorch Geometric's layers (plain
 torch, where it is installed), which add in an order that changes from run to run. A step is the difference
