@@ -73,14 +73,17 @@ def boxes(
     """A line for every object that is found: picture, label, score and corners in its pixels."""
     paths = _paths(source)
     predictions = model.predict([str(p) for p in paths])
+    twice = len({p.name for p in paths}) < len(paths)  # in different folders
     lines: dict[str, list[Any]] = {
         name: [] for name in ("image", "label", "score", "x1", "y1", "x2", "y2")
     }
     for path, found in zip(paths, predictions, strict=True):
+        name = path.relative_to(source).as_posix() if twice else path.name
         for box, label, score in zip(found["boxes"], found["labels"], found["scores"], strict=True):
-            values = (path.name, str(label), float(score), *(round(float(v), 2) for v in box))
-            for name, value in zip(lines, values, strict=True):
-                lines[name].append(value)
+            corners = (round(float(v), 2) for v in box)
+            values = (name, str(label), round(float(score), 4), *corners)
+            for column, value in zip(lines, values, strict=True):
+                lines[column].append(value)
     types = {"image": pl.String, "label": pl.String} | dict.fromkeys(
         ("score", "x1", "y1", "x2", "y2"), pl.Float64
     )
