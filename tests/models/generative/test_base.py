@@ -281,3 +281,17 @@ def test_codes_are_undone(code: str, scale: str | None) -> None:
     mask = torch.zeros(50, 3, dtype=torch.bool)
     mask[:, 1] = True
     assert int(coding.spread(mask).sum()) == 50 * (4 if code == "onehot" else 1)
+
+
+def test_a_column_of_one_value_is_drawn_as_it_is(rows: np.ndarray, tmp_path: Any) -> None:
+    X = np.insert(rows[:200], 1, 3.7, axis=1)
+    weight = np.ones(200)
+    X[0, 1], weight[0] = 5.0, 0.0  # a row of weight zero is no row
+    model = GaussianGenerator(max_iter=1, random_state=0).fit(X, sample_weight=weight)
+    drawn = model.sample(50, random_state=0)
+    assert (drawn[:, 1] == 3.7).all() and (drawn.std(0)[[0, 2, 3]] > 0).all()
+    gaps = X[1:5].copy()
+    gaps[:, :2] = np.nan
+    assert (model.impute(gaps, "sample", random_state=0)[:, 1] == 3.7).all()
+    again = groundstate.load(model.save(tmp_path / "model.gs"))
+    np.testing.assert_array_equal(again.sample(50, random_state=0), drawn)

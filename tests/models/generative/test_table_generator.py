@@ -185,3 +185,11 @@ def test_several_draws_of_gaps_are_numbered(model: TableGenerator) -> None:
     assert drawn["size"].n_unique() > 3 and set(drawn["kind"]) == set(gaps["kind"])
     one = model.infer({"x": gaps}, "x", "sample", random_state=0)
     assert one.equals(drawn.filter(pl.col("draw") == 1).drop("draw"))
+
+
+def test_a_misspelt_column_is_not_left_out_in_silence(model: TableGenerator) -> None:
+    rows = table().head(3)
+    with pytest.raises(DataError, match="'knd', which is not known, and lacks 'kind'; rename"):
+        model.impute(rows.rename({"kind": "knd"}))
+    extra = rows.drop("rooms").with_columns(pl.lit(1.0).alias("price"))
+    assert model.impute(extra)["rooms"].null_count() == 0  # what is new beside a gap is ignored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 import polars as pl
 
@@ -14,6 +15,7 @@ from groundstate.errors import DataError
 _NUMBERED = re.compile(r"x\d+")
 _UNUSED = ("id", "constant")
 BY_SPELLING = "differs in spelling only"
+_NEAR = 0.85  # likeness of names that are probably the same
 _FEW = 5  # rows, below which values that cannot be read tell nothing about a table
 
 
@@ -53,6 +55,7 @@ def renamed(
         if c.name not in frame.columns and c.kind not in _UNUSED and c.name != target
     ]
     if gaps and any(n in frame.columns for n in schema.names):
+        _check_misspelt(absent, [n for n in frame.columns if n not in schema], name)
         empty = [n for n in schema.names if n not in frame.columns and n != target]
         return frame.with_columns(pl.lit(None, pl.String).alias(n) for n in empty), notes
     if not absent:
@@ -67,6 +70,17 @@ def renamed(
         f"{name!r} lacks the columns {listing(absent)} of the schema{guess}; "
         f"it has {listing(frame.columns)}"
     )
+
+
+def _check_misspelt(absent: list[str], spare: list[str], name: str) -> None:
+    """Refuse a column that would be left out, and another filled in, for a letter."""
+    for column in absent:
+        near = get_close_matches(column, spare, n=1, cutoff=_NEAR)
+        if near:
+            raise DataError(
+                f"{name!r} has a column {near[0]!r}, which is not known, and lacks {column!r}; rename "
+                f"it, or take it out and {column!r} is a gap in every row"
+            )
 
 
 def _nameless(names: Iterable[str]) -> bool:

@@ -36,6 +36,8 @@ class Coding:
     steps : width of the cell a value stands for, 0 for real numbers, ``(d,)``
     mean, scale : of each coded column, ``(D,)``
     code : how categories enter: "dequantise", "onehot" or "levels"
+    fixed : the one value of each column that has no other, which draws have too; NaN elsewhere, ``(d,)``,
+        or None where every column varies
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Coding:
     mean: F64
     scale: F64
     code: str
+    fixed: F64 | None = None
 
     @classmethod
     def learned(
@@ -84,7 +87,8 @@ class Coding:
             mean = np.where(category, 0.5 if bits else 0.0, mean)
             spread = np.where(category, 0.5 if bits else 1.0, spread)
         widths = np.maximum(counts, 1) if code == "onehot" else np.ones(d, np.int64)
-        return cls(counts, steps, np.repeat(mean, widths), np.repeat(spread, widths), code)
+        fixed = None if pooled else _constants(X, weight)
+        return cls(counts, steps, np.repeat(mean, widths), np.repeat(spread, widths), code, fixed)
 
     # --- sizes ---------------------------------------------------------------------------
 
@@ -153,6 +157,8 @@ class Coding:
             top = self._on(np.where(self.levels > 0, self.levels - 1.0, math.inf), x)
             low = self._on(np.where(self.levels > 0, 0.0, -math.inf), x)
             x = torch.minimum(torch.maximum(x, low), top)
+        if self.fixed is not None:
+            x = torch.where(self._on(np.isnan(self.fixed), x), x, self._on(self.fixed, x))
         return x
 
     def spread(self, mask: Tensor) -> Tensor:
@@ -181,6 +187,13 @@ def _require_whole(X: Tensor, numbers: NDArray[np.bool_]) -> None:
             f"dequantize=True is for whole numbers, but column {j} holds {value!r}; use "
             "dequantize=False, or round the values"
         )
+
+
+def _constants(X: Tensor, weight: Tensor | None) -> F64 | None:
+    """The value of each column that has only one, ``(d,)``; None where there is no such column."""
+    kept = X if weight is None else X[weight > 0]
+    low, high = (v.double().cpu().numpy() for v in (kept.amin(0), kept.amax(0)))
+    return np.where(low == high, low, np.nan) if (low == high).any() else None
 
 
 def coarse(mean: F64, scale: F64) -> tuple[F64, F64]:
