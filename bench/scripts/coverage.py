@@ -146,7 +146,7 @@ def table(key: Key, task: str, tally: Tally) -> None:
     skill = skill_interval(own, dull, 0.95, np.ones(TEST), 2000, key.fold("skill"))
     tally.add(f"{task}: skill", skill, 1 - float(all_own.mean() / all_dull.mean()))
     same = tuple(Prediction(np.full(len(b), constant), classes=classes) for b in (t, m))
-    gap = compared(main, t, "model", {"model": said, "constant": same[0]}, weight=np.ones(TEST),
+    gap = compared(main, t, "model", [{"model": said, "constant": same[0]}], weight=np.ones(TEST),
                    level=0.95, key=key.fold("gap"))[0]  # fmt: skip
     apart = main.score(m, every) - main.score(m, same[1])
     tally.add(f"{task}: difference to a constant answer",

@@ -166,7 +166,12 @@ def curve(facts: dict[str, Any]) -> str:
         key = f"curve.forecast.points.{i}"
         rows.append((f"{point['n']:,} (forecast)", at(facts, f"{key}.estimate", kind),
                      between(facts, key, kind, "low", "high")))  # fmt: skip
-    return table_of(("training rows", label(found["metric"]), "interval"), rows, (1,))
+    words = (
+        "Measured with few cuts of the rows, not with the folds of the scores above, from which it "
+        "therefore differs by chance; its interval says by how much."
+    )
+    table = table_of(("training rows", label(found["metric"]), "interval"), rows, (1,))
+    return f"{table}\n{words_of(words)}"
 
 
 def diagnosis(facts: dict[str, Any]) -> str:

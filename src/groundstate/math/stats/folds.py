@@ -26,7 +26,7 @@ from __future__ import annotations
 from groundstate.math.stats.interval import Interval
 
 # δ and c, from simulated tables: bench/scripts/fold_intervals.py
-ALWAYS, FITS = 1 / 4, 20.0
+ALWAYS, FITS = 1 / 3, 20.0
 
 
 def widened(found: Interval, n: int, apart: float = 0.0) -> tuple[float, float]:
@@ -43,9 +43,9 @@ def widened(found: Interval, n: int, apart: float = 0.0) -> tuple[float, float]:
     --------
     >>> plain = Interval(0.8, 0.7, 0.88)
     >>> [round(end, 3) for end in widened(plain, 60)]
-    [0.674, 0.901]
+    [0.671, 0.903]
     >>> [round(end, 3) for end in widened(plain, 60, -0.05)]
-    [0.674, 0.951]
+    [0.671, 0.953]
     """
     wide = (1 + ALWAYS + FITS / n) ** 0.5
     low = found.estimate - wide * (found.estimate - found.low)
