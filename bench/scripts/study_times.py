@@ -4,9 +4,10 @@
 
 One line for each case: the budget, seconds by the clock of the wall and of the processor until the end,
 seconds at which the first answer and the chosen model (before it is tuned) were printed, the most memory,
-what was left out for time, and the load of the machine before the run. ``cold`` cases find nothing
-compiled. On a busy machine the wall says little: with ``--processor`` the command counts processor time
-instead, in one process, and so do its budget and the seconds of its answers.
+what was left out for time, and the load of the machine before the run. Python keeps what it compiled of
+modules, as it does unasked. ``cold`` cases are run from a copy of the package of which nothing is compiled,
+as after an installation. On a busy machine the wall says little: with ``--processor`` the command counts
+processor time instead, in one process, and so do its budget and the seconds of its answers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+import groundstate
 
 HEAD = ["case", "rows", "columns", "budget", "wall_s", "cpu_s", "first_answer_s", "chosen_s", "gib",
         "exit_code", "left_out", "clock", "load", "version"]  # fmt: skip
@@ -100,14 +104,19 @@ def run(name: str, processor: bool) -> dict[str, object]:
             table, target = str(Path(folder) / "table.csv"), "y"
             pl.DataFrame(case.make(np.random.default_rng(0))).write_csv(table)
         out = Path(folder) / "out"
-        more = {"NUMBA_CACHE_DIR": str(Path(folder) / "compiled")} if case.cold else {}
+        env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        if case.cold:
+            package = Path(groundstate.__file__).parent
+            plain = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(package, Path(folder) / "fresh" / package.name, ignore=plain)
+            env["PYTHONPATH"] = str(Path(folder) / "fresh")
         code = PROCESSOR if processor else WALL
         command = [sys.executable, "-c", code, "fit", table, "-t", target, "-o", str(out), "--no-progress",
                    "--ledger", "none", *case.options,
                    *(["--workers", "1"] if processor else [])]  # fmt: skip
         load, start = os.getloadavg()[0], time.perf_counter()
         done = subprocess.run(
-            command, check=False, capture_output=True, text=True, env={**os.environ, **more}
+            command, check=False, capture_output=True, text=True, env=env, cwd=folder
         )
         wall = time.perf_counter() - start
         found = json.loads((out / "report.json").read_text()) if out.exists() else {}
