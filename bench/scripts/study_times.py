@@ -3,11 +3,11 @@
     python bench/scripts/study_times.py --out bench/tables/study_times.csv [--cases budget-20s,wide]
 
 One line for each case: the budget, seconds by the clock of the wall and of the processor until the end,
-seconds at which the first answer and the chosen model (before it is tuned, or the end) were printed, the most memory,
-what was left out for time, and the load of the machine before the run. Python keeps what it compiled of
-modules, as it does unasked. ``cold`` cases are run from a copy of the package of which nothing is compiled,
-as after an installation. On a busy machine the wall says little: with ``--processor`` the command counts
-processor time instead, in one process, and so do its budget and the seconds of its answers.
+seconds at which the first answer and the chosen model (before it is tuned, or the end) were printed, the
+most memory, what was left out for time, and the load of the machine before the run. Python keeps what it
+compiled of modules, as it does unasked. ``cold`` cases are run from a copy of the package of which nothing
+is compiled, as after an installation. On a busy machine the wall says little: with ``--processor`` the
+command counts processor time instead, in one process, and so do its budget and the seconds of its answers.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def run(name: str, processor: bool) -> dict[str, object]:
         "case": name, "rows": case.rows, "columns": case.columns,
         "budget": found.get("design", {}).get("budget") or case.budget, "wall_s": f"{wall:.1f}",
         "cpu_s": f"{used.ru_utime + used.ru_stime:.1f}", "first_answer_s": after.get("first answer", ""),
-        "chosen_s": after.get("chosen model", after.get("tuned", f"{end:.0f}")), "gib": f"{used.ru_maxrss / 2**20:.2f}",
+        "chosen_s": after.get("chosen model", after.get("tuned", f"{end:.0f}")),
+        "gib": f"{used.ru_maxrss / 2**20:.2f}",
         "exit_code": done.returncode, "left_out": " | ".join(found.get("skipped", [])),
         "clock": "processor" if processor else "wall", "load": f"{load:.1f}", "version": version("groundstate"),
     }  # fmt: skip
