@@ -3,10 +3,11 @@
     python bench/scripts/study_times.py --out bench/tables/study_times.csv [--cases budget-20s,wide]
 
 One line for each case: the budget, seconds by the clock of the wall and of the processor until the end,
-seconds at which the first answer and the chosen model (before it is tuned) were printed, the most memory,
-what was left out for time, and the load of the machine before the run. ``cold`` cases find nothing
-compiled. On a busy machine the wall says little: with ``--processor`` the command counts processor time
-instead, in one process, and so do its budget and the seconds of its answers.
+seconds at which the first answer and the chosen model (before it is tuned, or the end) were printed, the
+most memory, what was left out for time, and the load of the machine before the run. Python keeps what it
+compiled of modules, as it does unasked. ``cold`` cases are run from a copy of the package of which nothing
+is compiled, as after an installation. On a busy machine the wall says little: with ``--processor`` the
+command counts processor time instead, in one process, and so do its budget and the seconds of its answers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+import groundstate
 
 HEAD = ["case", "rows", "columns", "budget", "wall_s", "cpu_s", "first_answer_s", "chosen_s", "gib",
         "exit_code", "left_out", "clock", "load", "version"]  # fmt: skip
@@ -100,18 +104,24 @@ def run(name: str, processor: bool) -> dict[str, object]:
             table, target = str(Path(folder) / "table.csv"), "y"
             pl.DataFrame(case.make(np.random.default_rng(0))).write_csv(table)
         out = Path(folder) / "out"
-        more = {"NUMBA_CACHE_DIR": str(Path(folder) / "compiled")} if case.cold else {}
+        env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        if case.cold:
+            package = Path(groundstate.__file__).parent
+            plain = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(package, Path(folder) / "fresh" / package.name, ignore=plain)
+            env["PYTHONPATH"] = str(Path(folder) / "fresh")
         code = PROCESSOR if processor else WALL
         command = [sys.executable, "-c", code, "fit", table, "-t", target, "-o", str(out), "--no-progress",
                    "--ledger", "none", *case.options,
                    *(["--workers", "1"] if processor else [])]  # fmt: skip
         load, start = os.getloadavg()[0], time.perf_counter()
         done = subprocess.run(
-            command, check=False, capture_output=True, text=True, env={**os.environ, **more}
+            command, check=False, capture_output=True, text=True, env=env, cwd=folder
         )
         wall = time.perf_counter() - start
         found = json.loads((out / "report.json").read_text()) if out.exists() else {}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    end = used.ru_utime + used.ru_stime if processor else wall
     if done.returncode not in (0, 3):
         print(done.stderr[-2000:], file=sys.stderr)
     printed = re.findall(r"^([a-z ]+), after (\d+) s:", done.stdout, re.M)
@@ -120,7 +130,8 @@ def run(name: str, processor: bool) -> dict[str, object]:
         "case": name, "rows": case.rows, "columns": case.columns,
         "budget": found.get("design", {}).get("budget") or case.budget, "wall_s": f"{wall:.1f}",
         "cpu_s": f"{used.ru_utime + used.ru_stime:.1f}", "first_answer_s": after.get("first answer", ""),
-        "chosen_s": after.get("chosen model", after.get("tuned", "")), "gib": f"{used.ru_maxrss / 2**20:.2f}",
+        "chosen_s": after.get("chosen model", after.get("tuned", f"{end:.0f}")),
+        "gib": f"{used.ru_maxrss / 2**20:.2f}",
         "exit_code": done.returncode, "left_out": " | ".join(found.get("skipped", [])),
         "clock": "processor" if processor else "wall", "load": f"{load:.1f}", "version": version("groundstate"),
     }  # fmt: skip

@@ -28,7 +28,7 @@ from groundstate.models.shapley import ShapleyValues
 from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models
 from groundstate.report.folder import write
-from groundstate.report.notebook import live, notebook
+from groundstate.report.notebook import Live, live, notebook
 from groundstate.report.rows import write_rows
 from groundstate.store import RunDir
 from groundstate.study.assess import Assessment
@@ -295,6 +295,27 @@ def _texts(table: Any, target: Any, options: dict[str, Any]) -> RowSource | None
     return texts_of(table, target)
 
 
+def _shown(
+    shown: Live, table: Any, target: str | int | None, options: dict[str, Any]
+) -> Assessment | Survey:
+    """A study under the running cell of a notebook; stopping it keeps what is there."""
+    heard = options.get("seen")
+
+    def seen(found: Assessment) -> None:
+        shown.seen(found)
+        if heard is not None:
+            heard(found)
+
+    try:
+        return run(table, target, **{**options, "progress": shown, "seen": seen})
+    except KeyboardInterrupt:
+        if shown.latest is None:
+            raise
+        return shown.latest
+    finally:
+        shown.close()
+
+
 def study(table: Any, target: str | int | None = None, **options: Any) -> Study | RowStudy:
     """Which model predicts the target best, how good it is on rows it never saw, how sure that is.
 
@@ -348,8 +369,9 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     texts = _texts(table, target, options)
     if texts is not None:
         return study_of_rows(texts, **options)
-    if options.get("progress") is None:
-        options["progress"] = live()
-    found = run(table, target, **options)
+    shown = live() if options.get("progress") is None else None
+    found = (
+        run(table, target, **options) if shown is None else _shown(shown, table, target, options)
+    )
     named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
     return Study(found, str(named))

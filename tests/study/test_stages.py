@@ -22,7 +22,7 @@ from groundstate.study.design import Size
 from groundstate.study.progress import Watch
 from groundstate.study.question import ask
 from groundstate.study.race.clock import Clock, OutOfTime
-from groundstate.study.race.field import Entrant, race_of
+from groundstate.study.race.field import Entrant, Race, race_of
 from groundstate.study.race.names import CANDIDATES, DONE, FIRST, TUNED
 from groundstate.study.race.stages import Stages
 from groundstate.study.tuning import Search
@@ -49,8 +49,8 @@ def test_a_model_is_chosen_soon_among_the_candidates_so_far(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those that would take longer are compared after it."""
-    answers = iter([True, False, True])
-    monkeypatch.setattr(Clock, "soon", lambda self, seconds: next(answers))
+    answers = iter([1e9, -1e9, 1e9])
+    monkeypatch.setattr(Clock, "until_soon", lambda self: next(answers))
     seen: list[Assessment] = []
     models = "Ridge,KNeighborsRegressor,DecisionTreeRegressor,Lasso"
     assess(models, *rows(60), folds=3, tuner=Search(2), seen=seen.append, **QUICK)
@@ -63,7 +63,32 @@ def test_a_model_is_chosen_soon_among_the_candidates_so_far(
 
 def test_a_third_of_the_time_is_soon() -> None:
     clock = Clock(60.0, Clock.now() - 10.0)
-    assert clock.soon(9.0) and not clock.soon(11.0) and Clock(None).soon(1e9)
+    assert 9.0 < clock.until_soon() < 10.1 and Clock(None).until_soon() == np.inf
+
+
+def test_a_candidate_that_takes_longer_than_expected_is_compared_after_the_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is stopped where a model is awaited, and not left out for time that there is."""
+    run, stopped = Race.run, []
+
+    def slow(self: Race, entrants: Any, n_jobs: int = 1) -> None:
+        if "DecisionTreeRegressor" in entrants and not stopped:
+            stopped.append(True)
+            raise OutOfTime
+        run(self, entrants, n_jobs)
+
+    monkeypatch.setattr(Race, "run", slow)
+    seen: list[Assessment] = []
+    models = "Ridge,KNeighborsRegressor,DecisionTreeRegressor"
+    last = assess(
+        models, *rows(60), folds=3, tuner=Search(1), seen=seen.append, budget=900.0, **QUICK
+    )
+    shown = [[entry.name for entry in found.board.entries] for found in seen]
+    assert [found.stage for found in seen][:2] == [FIRST, CANDIDATES] and stopped
+    assert "DecisionTreeRegressor" not in shown[1]
+    assert "DecisionTreeRegressor" in [entry.name for entry in last.board.entries]
+    assert "DecisionTreeRegressor" not in str(last.skipped)
 
 
 def test_answers_that_nobody_hears_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+INTERRUPTED = 130  # the exit code that shells give to Ctrl-C
 begun: float | None = None  # when the process began, on the scale of `time.monotonic`
 
 
@@ -12,9 +13,15 @@ def main() -> None:
     """
     global begun
     begun = _process_began()
-    from groundstate.cli.app import app
+    try:
+        from groundstate.cli.app import app
 
-    app(prog_name="groundstate")
+        app(prog_name="groundstate")
+    except KeyboardInterrupt:  # while it loads; later the boundary of the commands hears it
+        import sys
+
+        sys.stderr.write("error: stopped before anything was done\n")
+        sys.exit(INTERRUPTED)
 
 
 def _process_began() -> float:

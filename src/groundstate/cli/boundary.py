@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from groundstate.cli import INTERRUPTED
 from groundstate.errors import GroundstateError
 
 # typer carries its own copy of click; this is its class for a wrongly typed command line
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+BAD_INPUT, TERMINATED = 2, 143
 
 
 class Terminated(BaseException):

@@ -73,17 +73,18 @@ class _Kept:
         self.table, self.out, self.keep_model, self.screen = table, out, keep_model, screen
         self.facts: dict[str, Any] | None = None
         self.last: Any = None
+        self.latest: Study | None = None  # what the stages found, written or not yet
         self.reported = ""
         self.wrote, self.took = time.monotonic(), 0.0
         self.began = time.monotonic() if cli.begun is None else cli.begun
 
     def stage(self, found: Assessment) -> None:
         """Write what is there after a stage, and say the answer."""
+        now = self.latest = Study(found, self.table)
         done = not found.unfinished or found.stage == DONE
         idle = time.monotonic() - self.wrote
         if not (found.stage in _ANSWERS or done or idle > _SELDOM * self.took):
             return
-        now = Study(found, self.table)
         if found.stage == FIRST:  # which does not wait for its report
             self.answer(now, found.stage)
         self.write(now)
@@ -112,8 +113,13 @@ class _Kept:
         return self.last is found.found
 
     def stopped(self, error: BaseException) -> None:
-        """Somebody stopped the study: say what there is, and what is missing."""
-        if self.facts is None or not isinstance(error, KeyboardInterrupt | Terminated):
+        """Somebody stopped the study: write what there is, and say what is missing."""
+        if not isinstance(error, KeyboardInterrupt | Terminated):
+            return
+        if self.latest is not None and not self.is_last(self.latest):
+            sys.stderr.write("note: writing what there is; stop again to leave at once\n")
+            self.write(self.latest)
+        if self.facts is None:
             return
         missing = ", ".join(self.facts["unfinished"]) or "nothing"
         sys.stderr.write(

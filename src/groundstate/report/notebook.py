@@ -11,8 +11,10 @@ from groundstate.report.pictures import forest
 from groundstate.report.style import NOTEBOOK
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import DUMMY
+from groundstate.study.facts import report_facts
 from groundstate.study.numbers import label, show, show_range
-from groundstate.study.progress import Progress, progress_line
+from groundstate.study.progress import progress_line
+from groundstate.study.race.names import CANDIDATES, FIRST, TUNED
 from groundstate.study.unlabelled.survey import Survey
 from groundstate.study.verdict import credited
 
@@ -25,7 +27,7 @@ def notebook(found: Assessment | Survey, facts: dict[str, Any], heading: str) ->
     first, *more = facts["verdict"]
     lines = "".join(f"<p style='margin:.2em 0'>{escape(line)}</p>" for line in more)
     rest = facts.get("unfinished") or []
-    waiting = f"<p><i>In progress: {escape('; '.join(rest))}.</i></p>" if rest else ""
+    waiting = f"<p><i>Missing: {escape('; '.join(rest))}.</i></p>" if rest else ""
     columns, rows = found.board._table()
     parts = [
         f"<p><b>{escape(heading)}</b></p>",
@@ -37,18 +39,43 @@ def notebook(found: Assessment | Survey, facts: dict[str, Any], heading: str) ->
     return f'<div style="{NOTEBOOK}">' + "\n".join(parts) + "</div>"
 
 
-def live() -> Progress | None:
-    """One line under the running cell of a notebook that says what runs now; None elsewhere."""
+class Live:
+    """What is known so far, and what runs now, under the running cell of a notebook.
+
+    Attributes
+    ----------
+    latest : the assessment of the last stage that ended, which an interrupt keeps
+    """
+
+    def __init__(self, display: Any) -> None:
+        self.html = display.HTML
+        self.line = display.display(self.html("<i>starting</i>"), display_id=True)
+        self.latest: Assessment | None = None
+        self.answer = ""
+
+    def __call__(self, stage: str) -> None:
+        """Something else runs now."""
+        self.line.update(self.html(f"{self.answer}<i>{escape(progress_line(stage))}</i>"))
+
+    def seen(self, found: Assessment) -> None:
+        """A stage ended."""
+        self.latest = found
+        if found.stage in (FIRST, CANDIDATES, TUNED):
+            verdict = str(report_facts(found)["verdict"][0])
+            self.answer = f"<b>{escape(found.stage)}:</b> {escape(verdict)}<br>"
+
+    def close(self) -> None:
+        """The study itself is shown instead."""
+        self.line.update(self.html(""))
+
+
+def live() -> Live | None:
+    """What shows a study while it runs in a notebook; None elsewhere."""
     module: Any = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
     if getattr(shell, "kernel", None) is None:  # no notebook
         return None
-    line = module.display.display(module.display.HTML("starting"), display_id=True)
-
-    def progress(stage: str) -> None:
-        line.update(module.display.HTML(f"<i>{escape(progress_line(stage))}</i>"))
-
-    return progress
+    return Live(module.display)
 
 
 def _scores(facts: dict[str, Any]) -> str:

@@ -17,9 +17,13 @@ import groundstate
 SETTINGS = {settings}
 
 
-def main(source):
+def study(source):
     # audit, split, compare, tune, refit, one look at the held-out rows
-    found = groundstate.study(source, {target!r}, **SETTINGS)
+    return groundstate.study(source, {target!r}, **SETTINGS)
+
+
+def main(source):
+    found = study(source)  # found.predict(rows), found.report(folder)
     if found.facts["data"]["hash"] != {sha!r}:
         print("the table is not the one this report was made from", file=sys.stderr)
     return {{name: found.facts[name] for name in ("chosen", "candidates", "scores", "verdict")}}

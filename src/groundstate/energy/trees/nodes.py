@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 MANY = 1 << 17  # visits (rows × trees) from which several threads pay
+
+
+_ARRAYS = (
+    "feature",
+    "threshold",
+    "left",
+    "right",
+    "nan_left",
+    "value",
+    "weight",
+    "impurity",
+    "rows",
+)
 
 
 @dataclass
@@ -38,6 +51,25 @@ class Tree:
     @property
     def n_nodes(self) -> int:
         return len(self.feature)
+
+
+def packed(trees: list[Tree]) -> list[Tree]:
+    """The same trees in a few arrays.
+
+    Thousands of small arrays between what grows them, which comes and goes, leave gaps in memory that
+    nothing fits into: 50 KB for a tree of 2 KB.
+    """
+    if len(trees) < 2:
+        return trees
+    cuts = np.cumsum([tree.n_nodes for tree in trees])[:-1]
+    parts = {
+        name: np.split(np.concatenate([getattr(tree, name) for tree in trees]), cuts)
+        for name in _ARRAYS
+    }
+    return [
+        replace(tree, **{name: part[i] for name, part in parts.items()})
+        for i, tree in enumerate(trees)
+    ]
 
 
 class TreeNodes(nn.Module):
@@ -113,8 +145,11 @@ class TreeNodes(nn.Module):
         np.cumsum([len(t.feature) for t in trees], out=start[1:])
         n = int(start[-1])
         arrays: dict[str, NDArray[Any]] = {"start": start}
-        for name in ("feature", "threshold", "nan_left", "weight", "impurity", "rows", "value"):
+        for name in ("feature", "threshold", "nan_left", "weight", "impurity", "rows"):
             arrays[name] = _joined([getattr(t, name) for t in trees])
+        # of many classes by far the largest, and so never held more than once beside the trees
+        arrays["value"] = np.empty((n, *trees[0].value.shape[1:]), _NUMPY.get(dtype, np.float64))
+        np.concatenate([t.value for t in trees], out=arrays["value"])
         for name in ("left", "right"):
             child = _joined([getattr(t, name) for t in trees])
             if len(trees) > 1:  # numbered from the first node of all; −1 stays
@@ -133,7 +168,8 @@ class TreeNodes(nn.Module):
         arrays["column"] = np.array([t.column for t in trees], np.int64)
         for name, array in arrays.items():
             kind = _INTEGER.get(name) or (torch.int64 if array.dtype.kind == "i" else dtype)
-            own = array.astype(_NUMPY.get(kind, array.dtype), "C")  # a copy: trees stay as they are
+            # a copy: trees stay as they are
+            own = array.astype(_NUMPY.get(kind, array.dtype), "C", copy=name != "value")
             made = torch.from_numpy(own)
             if kind not in _NUMPY or device.type != "cpu":
                 made = made.to(device, kind)

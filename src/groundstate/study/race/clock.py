@@ -124,9 +124,9 @@ class Clock:
         """Whether something of that length fits into a share of the time left."""
         return self.budget is None or seconds <= share * self.left()
 
-    def soon(self, seconds: float) -> bool:
-        """Whether something of that length ends while a first choice is awaited."""
-        return self.budget is None or self.spent() + seconds <= _SOON * self.budget
+    def until_soon(self) -> float:
+        """Seconds until a first choice is awaited."""
+        return math.inf if self.budget is None else _SOON * self.budget - self.spent()
 
     @contextmanager
     def limit(

@@ -6,6 +6,7 @@ A time budget decides how many stages there are, never a number inside one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -146,11 +147,9 @@ class Stages:
             self.skipped.append(f"simple models, for time: {', '.join(late)} ({_FOR_TIME})")
         later, soon = [], self.heard and not self.quick
         for name in rest:  # in the order of the list, which begins with what pays most often
-            answer = sum(self.clock.took.values())  # what an answer takes
-            if soon and not self.clock.soon(self._expected(name) + answer):
+            until = self.clock.until_soon() - self._answer() if soon else math.inf
+            if self._expected(name) > until or not self._enter(name, until=until):
                 later.append(name)
-            else:
-                self._enter(name)
         if self.heard and 0 < len(later) < len(rest):
             yield self._interim(names.CANDIDATES, *names.AFTER[names.FIRST][:1])
         for name in later:
@@ -178,10 +177,17 @@ class Stages:
         prepared = self.race.entries[DUMMY].fit_seconds
         return fits * (prepared + self.pace.of(self.size.of(self.candidates[name])))
 
-    def _enter(self, name: str, *, first: bool = False) -> None:
+    def _answer(self) -> float:
+        """Seconds that an answer takes: what may be chosen fitted to all rows, intervals, the report."""
+        took = self.clock.took
+        fits = [self.race.entries[name].fit_seconds for name in self.eligible]
+        return sum(took.values()) + max(REFIT * max(fits) - took.get("refit", 0.0), 0.0)
+
+    def _enter(self, name: str, *, first: bool = False, until: float = math.inf) -> bool:
         """Compare a candidate, unless it would take more than its share of the time.
 
-        The first candidate is compared in any case, for otherwise there is no answer.
+        The first candidate is compared in any case, for otherwise there is no answer. False where
+        that was not done after so many seconds, and there is time for it later.
         """
         model = self.candidates[name]
         nominal, prepared = self.size.of(model), self.race.entries[DUMMY].fit_seconds
@@ -191,21 +197,25 @@ class Stages:
             if not first and not self.clock.allows(self._expected(name, kept=True), _CANDIDATE):
                 raise OutOfTime
             share = 1.0 if first else _ONE
-            with self.clock.limit(share, least), self.watch(f"comparing {name}", name):
+            with self.clock.limit(share, least, until), self.watch(f"comparing {name}", name):
                 self.race.run({name: Entrant(model, name)}, self._workers(folds * nominal))
         except OutOfTime:
+            if until < math.inf and self.clock.until_soon() < self.clock.left():
+                self.watch.expect(name, self._expected(name))
+                return False
             self.watch.expect(name, 0.0)
             self._leave(name)
-            return
+            return True
         seconds = self.race.entries[name].fit_seconds
         self.pace.saw(nominal, seconds - prepared)
         if name not in self.race.losses:
-            return
+            return True
         if first or self.clock.allows(REFIT * seconds, _KEPT):
             self.eligible.add(name)
         else:  # there is no time to fit it to all rows
             self.race.drop(name)
             self._leave(name)
+        return True
 
     def _ran(self, found: Assessment) -> Settings:
         left = [*self.clock.left_out, *([ENSEMBLE] if ENSEMBLE in self.late else [])]

@@ -19,7 +19,7 @@ from groundstate.compute.thread_policy import given_threads
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.trees.boosted import BoostedClassEnergy, BoostedEnergy
-from groundstate.energy.trees.nodes import Tree
+from groundstate.energy.trees.nodes import Tree, packed
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.rules.softmin import SoftMin
@@ -239,6 +239,7 @@ class _Fit:
             tree.column = c
             self.trees.append(tree)
             grower.add(tree, spans, F[:, c])
+        self.trees[-len(pairs) :] = packed(self.trees[-len(pairs) :])
 
     def _one_side(self, pairs: list[tuple[Tensor, Tensor]], key: Key) -> tuple[Any, Tensor]:
         """Rows that a tree sees, and how often they count.

@@ -135,6 +135,8 @@ class Grower:
             self.pool = np.empty((slots, groups, GROUP * BINS * 2), np.int64)
         self.pairs = np.zeros((n, 2), np.int64)
         self.g, self.h = np.zeros(n), np.zeros(n)
+        # one array for all trees: between small ones that stay, each new one would leave a gap in memory
+        self.held = np.empty(n, np.uint32)
         self.rows: NDArray[np.uint32] = self.live.astype(np.uint32)
         self.sets = bool(bins.categories.any())
         self.node = empty_nodes(self.capacity)
@@ -161,7 +163,9 @@ class Grower:
 
         ``live`` are the rows that it sees, all of positive weight by default.
         """
-        self.rows = (self.live if live is None else live).astype(np.uint32)
+        seen = self.live if live is None else live
+        self.rows = self.held[: len(seen)]
+        self.rows[:] = seen
         step_g, step_h = quantised(
             g.numpy(), h.numpy(), self.given, self.rows, self.bits, self.unit, self.pairs, self.g,
             self.h,
