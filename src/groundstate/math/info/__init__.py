@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from groundstate.math.info.coding import Huffman as Huffman
     from groundstate.math.info.coding import Message as Message
     from groundstate.math.info.coding import huffman as huffman
+    from groundstate.math.info.dependence import Dependence as Dependence
+    from groundstate.math.info.dependence import randomised_dependence as randomised_dependence
     from groundstate.math.info.entropy import code_length as code_length
     from groundstate.math.info.entropy import cross_entropy as cross_entropy
     from groundstate.math.info.entropy import entropy as entropy

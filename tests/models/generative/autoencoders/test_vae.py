@@ -139,6 +139,18 @@ def test_priors_learn(prior: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(back.elbo(X), model.elbo(X))
 
 
+@pytest.mark.filterwarnings("ignore:posterior collapse")
+@pytest.mark.parametrize("prior", ["normal", "vampprior", "posthoc_gmm"])
+def test_a_weight_is_a_repetition_for_priors_that_look_at_rows(prior: str) -> None:
+    rng = np.random.default_rng(0)
+    X, w = line(80), rng.integers(0, 4, 80)
+    settings = {**QUICK, "prior": prior, "n_prior_components": 4, "max_iter": 3}
+    weighted = VAE(2, **settings).fit(X, sample_weight=w)
+    repeated = VAE(2, **settings).fit(X[rng.permutation(np.repeat(np.arange(80), w))])
+    np.testing.assert_allclose(weighted.elbo(X), repeated.elbo(X), atol=1e-6)
+    np.testing.assert_array_equal(weighted.active_units_, repeated.active_units_)
+
+
 def test_one_component_is_the_normal_prior() -> None:
     X = line(100)
     normal = VAE(2, **QUICK).fit(X)

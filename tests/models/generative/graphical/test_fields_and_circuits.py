@@ -175,6 +175,25 @@ def test_float32_rows(name: str) -> None:
     np.testing.assert_allclose(single, exact, atol=1e-3)
 
 
+def test_the_coefficient_of_random_waves_sees_what_quarters_do_not() -> None:
+    """A fine ripple has the same quarters everywhere; columns alone are split apart by both."""
+    rng = np.random.default_rng(0)
+    t = rng.uniform(0, 1, 800)
+    ripple = np.c_[t, (np.floor(12 * t) % 2) + 0.02 * rng.normal(size=800)]
+    alone = rng.normal(size=(800, 2))
+    nodes = {
+        (name, how): SumProductNetwork(dependence=how, max_iter=0, random_state=0).fit(X).n_nodes_
+        for name, X in (("ripple", ripple), ("alone", alone))
+        for how in ("g2", "rdc")
+    }
+    assert nodes["alone", "g2"] == nodes["alone", "rdc"] == 3  # a product of two leaves
+    assert nodes["ripple", "rdc"] > 3
+    hot = np.c_[rng.integers(0, 3, 300).astype(float), rng.normal(size=300)]
+    hot[:, 1] += 2 * (hot[:, 0] == 1)
+    hot[::9, 1] = np.nan
+    assert SumProductNetwork(dependence="rdc", max_iter=0, random_state=0).fit(hot).n_nodes_ > 3
+
+
 @pytest.mark.parametrize("structure", ["learn", "random"])
 def test_a_weight_is_a_repetition_for_the_structure_too(structure: str) -> None:
     """Ranks, groups of rows and starts count weights, and nothing asks for the order of the rows."""
@@ -186,8 +205,12 @@ def test_a_weight_is_a_repetition_for_the_structure_too(structure: str) -> None:
     ]
     X[::17, 1] = np.nan
     w = rng.integers(0, 4, len(X))
-    weighted = SumProductNetwork(structure, max_iter=5, random_state=0).fit(X, sample_weight=w)
-    rows = rng.permutation(np.repeat(np.arange(len(X)), w))
-    repeated = SumProductNetwork(structure, max_iter=5, random_state=0).fit(X[rows])
-    assert weighted.n_nodes_ == repeated.n_nodes_
-    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), atol=1e-8)
+    for dependence in ("g2", "rdc") if structure == "learn" else ("g2",):
+        weighted = SumProductNetwork(structure, dependence=dependence, max_iter=5, random_state=0)
+        repeated = SumProductNetwork(structure, dependence=dependence, max_iter=5, random_state=0)
+        weighted.fit(X, sample_weight=w)
+        rows = rng.permutation(np.repeat(np.arange(len(X)), w))
+        repeated.fit(X[rows])
+        assert weighted.n_nodes_ == repeated.n_nodes_
+        found = weighted.score_samples(X)
+        np.testing.assert_allclose(found, repeated.score_samples(X), atol=1e-8)

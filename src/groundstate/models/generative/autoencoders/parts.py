@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.latent.deep.priors import (
     ChoicePrior,
     ContextPrior,
@@ -143,12 +144,18 @@ def make_prior(
         return MixturePrior(k, int(model.n_prior_components), generator=key.torch())
     if kind == "vampprior":
         assert encoder is not None
-        n = min(int(model.n_prior_components), len(rows))
-        at = torch.randperm(len(rows), generator=key.torch())[:n].to(rows.device)
-        return VampPrior(encoder, rows[at].cpu(), k)
+        return VampPrior(encoder, _different_rows(model, rows, key).cpu(), k)
     if kind == "flow":
         return FlowPrior(autoregressive(k, model._hidden[-1:] or (32,), key), k)
     return NormalPrior(k, float(model.prior_scale))
+
+
+def _different_rows(model: Any, rows: Tensor, key: Key) -> Tensor:
+    """As many rows as the prior has components, each chosen by its weight and none twice."""
+    weight = model._checked_weight(model._given_weight, rows)
+    line = WeightLine.of(rows.double().cpu().numpy(), weights=weight)
+    n = min(int(model.n_prior_components), int((line.contents[1] > 0).sum()))
+    return rows[torch.as_tensor(line.draw(key, n, distinct=True), device=rows.device)]
 
 
 def networks(

@@ -21,7 +21,7 @@ from groundstate.learn.rules.augmented import Dequantised
 from groundstate.learn.rules.bounds.negative_elbo import NegativeELBO
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.generative.autoencoders.collapse import LOOK, look_at_codes
+from groundstate.models.generative.autoencoders.collapse import look_at_codes
 from groundstate.models.generative.autoencoders.gibbs import gibbs, most_probable
 from groundstate.models.generative.autoencoders.importance import (
     ImportanceReport,
@@ -139,7 +139,7 @@ class VAE(LatentCode, NetworkGenerator):
     )
     category_code: ClassVar[str] = "levels"
     energy_: DeepLatentEnergy
-    _seen: tuple[Tensor, Tensor | None]
+    _seen: tuple[Tensor, Tensor | None, Tensor | None]
     active_units_: Any
     _local = _mean_draws = False
 
@@ -259,7 +259,7 @@ class VAE(LatentCode, NetworkGenerator):
         return self
 
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
-        self._seen = data["x"][:LOOK], data["y"][:LOOK] if "y" in data else None
+        self._seen = data["x"], data.get("y"), weight
         return super()._run(plan, data, weight, callbacks, checked)
 
     def fit_local(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.math.info.dependence import dependence_of, wave_directions, weighted_ranks
 from groundstate.models.clusters.kmeans import KMeans
 from groundstate.models.generative.coding import coarse
 
 Node = list[Any]
+F64 = NDArray[np.float64]
 BINS = 4  # of a real column in a test of dependence
 
 
@@ -60,11 +62,12 @@ def learned_circuit(
     threshold: float,
     n_groups: int,
     key: Key,
+    dependence: str = "g2",
 ) -> list[Node]:
     """LearnSPN: products of groups of columns that are independent, else sums of groups of rows.
 
-    Dependence is tested on the columns' levels, of real columns on quarters of their ranks; groups of
-    rows are those of k-means. EM sets all numbers afterwards.
+    Dependence is tested on the columns' levels, of real columns on quarters of their ranks ("g2"), or by
+    random waves of ranks ("rdc"); groups of rows are those of k-means. EM sets all numbers afterwards.
     """
     rows = x.detach().double().cpu().numpy()
     w = np.ones(len(rows)) if weight is None else weight.double().cpu().numpy()
@@ -85,7 +88,7 @@ def learned_circuit(
         if w[at].sum() < min_rows:
             return product_of([add("leaf", c) for c in columns])
         groups = independent_groups(
-            rows[at], [levels[c] for c in columns], columns, w[at], threshold
+            rows[at], [levels[c] for c in columns], columns, w[at], threshold, dependence
         )
         if len(groups) > 1:
             return product_of([split(at, g, own.fold("part", k)) for k, g in enumerate(groups)])
@@ -110,16 +113,53 @@ def independent_groups(
     columns: list[int],
     weight: NDArray[np.float64],
     threshold: float,
+    dependence: str,
 ) -> list[list[int]]:
     """Columns in groups without dependence across: components of the graph of dependent pairs."""
-    codes = [_codes(rows[:, c], k, weight) for c, k in zip(columns, levels, strict=True)]
+    test = _waves if dependence == "rdc" else _tables
+    p_value = test([rows[:, c] for c in columns], levels, weight)
     d = len(columns)
     tied = np.zeros((d, d), bool)
     for i in range(d):
         for j in range(i + 1, d):
-            tied[i, j] = _p_value(codes[i], codes[j], weight) <= threshold
+            tied[i, j] = p_value(i, j) <= threshold
     _, group = connected_components(tied, directed=False)
     return [[columns[i] for i in range(d) if group[i] == g] for g in range(group.max() + 1)]
+
+
+def _tables(
+    columns: Sequence[F64], levels: Sequence[int], weight: F64
+) -> Callable[[int, int], float]:
+    """The test G² of two columns by number."""
+    codes = [_codes(v, k, weight) for v, k in zip(columns, levels, strict=True)]
+    return lambda i, j: _p_value(codes[i], codes[j], weight)
+
+
+def _waves(
+    columns: Sequence[F64], levels: Sequence[int], weight: F64
+) -> Callable[[int, int], float]:
+    """The randomised dependence coefficient's test of two columns by number, on rows that know both."""
+    tables = [
+        np.eye(k)[np.nan_to_num(v).astype(np.int64)] if k else v[:, None]
+        for v, k in zip(columns, levels, strict=True)
+    ]
+    known = [~np.isnan(v) for v in columns]
+    whole = all(bool(k.all()) for k in known)
+    keys = Key.of(0).fold("waves").split(len(columns))
+
+    def directions(i: int, rows: NDArray[np.bool_]) -> F64:
+        return wave_directions(tables[i][rows], weight[rows], keys[i])
+
+    kept = [directions(i, k) for i, k in enumerate(known)] if whole else []
+
+    def p_value(i: int, j: int) -> float:
+        both = known[i] & known[j]
+        if not both.any():
+            return 1.0
+        pair = (kept[i], kept[j]) if whole else (directions(i, both), directions(j, both))
+        return dependence_of(*pair, float(weight[both].sum())).p_value
+
+    return p_value
 
 
 def _codes(v: NDArray[np.float64], levels: int, weight: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -132,18 +172,6 @@ def _codes(v: NDArray[np.float64], levels: int, weight: NDArray[np.float64]) -> 
         rank = weighted_ranks(v[known], weight[known])
         out[known] = np.minimum((BINS * rank).astype(np.int64), BINS - 1)
     return out
-
-
-def weighted_ranks(v: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of weight below each value, and half of that at it; a weight of 2 is the value twice.
-
-    >>> weighted_ranks(np.array([3.0, 1.0, 3.0]), np.array([1.0, 2.0, 1.0])).tolist()
-    [0.75, 0.25, 0.75]
-    """
-    _, index = np.unique(v, return_inverse=True)
-    mass = np.bincount(index, weight)
-    below = np.cumsum(mass) - mass
-    return np.asarray(((below + mass / 2) / mass.sum())[index])
 
 
 def _p_value(a: NDArray[np.int64], b: NDArray[np.int64], w: NDArray[np.float64]) -> float:

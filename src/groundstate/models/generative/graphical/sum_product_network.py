@@ -39,6 +39,9 @@ class SumProductNetwork(GraphOfColumns):
         Fewer rows are not split further ("learn").
     threshold : float, default=0.01
         Columns are independent when the p-value of their dependence is above it ("learn").
+    dependence : {"g2", "rdc"}, default="g2"
+        The test of two columns ("learn"): G² of their levels, of real columns of quarters of their ranks,
+        or the randomised dependence coefficient, which also sees forms that quarters do not.
     n_groups : int, default=2
         Groups of rows of a sum ("learn").
     n_components : int, default=4
@@ -81,6 +84,7 @@ class SumProductNetwork(GraphOfColumns):
         "structure": [StrOptions({"learn", "random"}), list],
         "min_rows": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
+        "dependence": [StrOptions({"g2", "rdc"})],
         "n_groups": [Interval(Integral, 2, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_repetitions": [Interval(Integral, 1, None, closed="left")],
@@ -98,6 +102,7 @@ class SumProductNetwork(GraphOfColumns):
         n_components: int = 4,
         n_repetitions: int = 3,
         smoothing: float = 0.1,
+        dependence: str = "g2",
         scale: str | None = "standard",
         tol: float = 1e-5,
         max_iter: int = 100,
@@ -124,7 +129,7 @@ class SumProductNetwork(GraphOfColumns):
         elif self.structure == "learn":
             nodes = learned_circuit(
                 x, levels, weight, min_rows=self.min_rows, threshold=self.threshold,
-                n_groups=self.n_groups, key=key,
+                n_groups=self.n_groups, key=key, dependence=self.dependence,
             )  # fmt: skip
         else:
             nodes = self.structure
