@@ -1,12 +1,13 @@
 """Training steps of generators: `fit` as called beside a hand-written loop over the same modules.
 
 ``python bench/scripts/generative_gpu.py [--device cuda] [--rows 30000] [--epochs 3] [--data FOLDER]``. Rows
-stand on the device. With ``--device cpu`` times are processor times, so that other programs hardly change
-them, and each is the least of ``--rounds`` that take turns; ``bench/tables/generative-cpu.csv`` holds them. The loop draws a permutation, computes the same loss of the same energy, and steps torch's
+stand on the device. The loop draws a permutation, computes the same loss of the same energy, and steps torch's
 fused Adam; a game of two players takes its two steps. Times are of one epoch: a fit of ``1 + epochs`` epochs
-less a fit of one, so that making networks and compiling are in neither. With ``--data``, a folder with the
-digits of MNIST, a small diffusion model and a VAE learn them (``generated_digits.py``). Writes
-``generative-DEVICE.csv``, ``digits-DEVICE.csv`` and sheets of digits under ``$OUT`` where that is set.
+less a fit of one, so that making networks and compiling are in neither. With ``--device cpu`` they are
+processor times, so that other programs hardly change them, and each is the least of ``--rounds`` that take
+turns; ``bench/tables/generative-cpu.csv`` holds them. With ``--data``, a folder with the digits of MNIST, a
+small diffusion model and a VAE learn them (``generated_digits.py``). Writes ``generative-DEVICE.csv``,
+``digits-DEVICE.csv`` and sheets of digits under ``$OUT`` where that is set.
 """
 
 from __future__ import annotations
