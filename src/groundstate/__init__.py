@@ -352,13 +352,17 @@ if TYPE_CHECKING:
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
+    from groundstate.models.text.columns.text_cnn_classifier import (
+        TextCNNClassifier as TextCNNClassifier,
+    )
+    from groundstate.models.text.columns.text_cnn_regressor import (
+        TextCNNRegressor as TextCNNRegressor,
+    )
     from groundstate.models.text.language_model import LanguageModel as LanguageModel
     from groundstate.models.text.masked_language_model import (
         MaskedLanguageModel as MaskedLanguageModel,
     )
     from groundstate.models.text.text_classifier import TextClassifier as TextClassifier
-    from groundstate.models.text.text_cnn_classifier import TextCNNClassifier as TextCNNClassifier
-    from groundstate.models.text.text_cnn_regressor import TextCNNRegressor as TextCNNRegressor
     from groundstate.models.text.text_tagger import TextTagger as TextTagger
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (

@@ -123,7 +123,7 @@ def natural_channels(paths: Sequence[str], found: Sequence[Header]) -> int:
 def opened(path: str, use: Callable[[Any], R]) -> R:
     """What ``use`` makes of an open picture; ``DataError`` names the file that cannot be read."""
     try:
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise DataError(
             "reading image files needs Pillow; install it with pip install 'groundstate[vision]', "
@@ -144,7 +144,10 @@ def opened(path: str, use: Callable[[Any], R]) -> R:
             f"there is no file {path!r}; pass paths of files that can be read"
         ) from error
     except Exception as error:  # damaged files make decoders raise anything
-        raise DataError(f"{path!r} cannot be read as a picture: {error}") from error
+        why = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"  # that names it again
+        raise DataError(
+            f"{path!r} cannot be read as a picture{why}; replace the file or take it out"
+        ) from error
 
 
 def in_threads(one: Callable[[str], R], paths: Sequence[str]) -> list[R]:

@@ -174,6 +174,8 @@ def _pictures(root: Path) -> RowSource:
     try:
         found = read_images(root)
     except DataError as error:
+        if image_files(root):  # there are pictures, and the error is about one of them
+            raise
         raise DataError(f"{str(root)!r} is a folder, but not one of rows: {error}") from None
     parts = [found[p] for p in ("train", "val", "test") if p in found]
     rows = join([part.rows for part in parts])

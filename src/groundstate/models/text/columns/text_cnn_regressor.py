@@ -1,48 +1,50 @@
-"""Classification of tables with columns of text by a network that reads words in their order."""
+"""Regression on tables with columns of text by a network that reads words in their order."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from groundstate.models.networks.tabular import TabularClassifier
-from groundstate.models.text.text_columns import TextCNN
+from groundstate.models.networks.tabular import TabularRegressor
+from groundstate.models.text.columns.network import TextCNN
 from groundstate.registry import models
 
 
 @models.register(
-    family="text", task="classification", role="classifier", max_rows=200_000, auto=False,
-    shortlist_text=4, shortlist_rows=20_000,
+    family="text", task="regression", role="regressor", max_rows=200_000, auto=False,
+    shortlist_text=3, shortlist_rows=20_000,
 )  # fmt: skip
-class TextCNNClassifier(TextCNN, TabularClassifier):
-    r"""Labels by a convolutional network over the words of texts, with numbers beside them.
+class TextCNNRegressor(TextCNN, TabularRegressor):
+    r"""Values by a convolutional network over the words of texts, with numbers beside them.
 
     .. math::
-        e(x, y) = -\log\frac1M\sum_{m=1}^M\operatorname{softmax}(f_m(x))_y, \qquad
+        e(x, y) = \tfrac12\Bigl\|y - \frac1M\sum_{m=1}^M f_m(x)\Bigr\|^2, \qquad
         f_m(x) = g_m\Bigl(\frac1{\sqrt T}\sum_t v_{x_t},\
         \max_t\operatorname{relu}(c + \sum_k C_k v_{x_{t+k}}),\ u\Bigr)
 
     with word vectors v, filters C that see ``window`` neighbouring words (Kim, 2014), the other columns u
     and M heads g that share most of their parameters. All are learned together.
 
+    Parameters
+    ----------
+    loss : "squared_error", "absolute_error", "huber" or "quantile", default="squared_error"
+        In units of the target's spread.
+
     Attributes
     ----------
-    energy_ : NetworkClassEnergy
+    energy_ : NetworkEnergy
         ``energy_.net`` is a ``groundstate.nn.tabular.TabularNet``, its ``reader`` knows the words.
 
     Examples
     --------
-    >>> from groundstate import TablePredictor, TextCNNClassifier
+    >>> from groundstate import TablePredictor, TextCNNRegressor
     >>> said = ["not good at all", "good indeed", "bad, so bad", "not bad at all", "so good", "bad indeed"]
     >>> rows = {"said": [f"{a} {b}" for a in said for b in ("today", "again", "here", "once more")]}
-    >>> y = [label for label in "-+-++-" for _ in range(4)]
-    >>> model = TablePredictor(TextCNNClassifier(max_iter=60, early_stopping=False, random_state=0),
+    >>> y = [stars for stars in (1.0, 5.0, 1.0, 4.0, 5.0, 1.0) for _ in range(4)]
+    >>> model = TablePredictor(TextCNNRegressor(max_iter=60, early_stopping=False, random_state=0),
     ...                        schema={"said": "text"}).fit(rows, y)
-    >>> model.predict({"said": ["not good today", "not bad today"]}).tolist()
-    ['-', '+']
+    >>> model.score(rows, y) > 0.5
+    True
     """
-
-    _averages: ClassVar[str] = "probabilities"
-    loss = "log_loss"
 
     def __init__(
         self,
@@ -54,13 +56,13 @@ class TextCNNClassifier(TextCNN, TabularClassifier):
         n_filters: int = 64,
         window: int = 3,
         word_dropout: float = 0.2,
+        loss: Any = "squared_error",
         n_frequencies: int = 16,
         embedding_size: int = 4,
         frequency_scale: float = 0.05,
         activation: str = "silu",
         dropout: float = 0.4,
         weight_decay: float = 0.1,
-        label_smoothing: float = 0.0,
         learning_rate_init: float = 0.03,
         schedule: Any = "coslog4",
         batch_size: Any = "auto",

@@ -1,0 +1,1 @@
+"""Networks that read the columns of text of a table beside its other columns."""
