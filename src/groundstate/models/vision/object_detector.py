@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from groundstate.models.vision.detection.scores import mean_precision
 from groundstate.nn.augment import PRESETS, Augment, preset
 from groundstate.nn.detection.parts import Detected
 from groundstate.nn.detection.precision import DetectionScores, average_precision_detection
+from groundstate.nn.detection.rcnn import Detector
 from groundstate.registry import models
 
 
@@ -77,16 +78,15 @@ class ObjectDetector(RowNetwork):
     mirror : float
         Share of the pictures that are mirrored left to right in each step, with what is in them; 0
         where left and right matter, as in texts.
-    augment : "scenes", "none" or Augment
-        Further random changes in training; "scenes" moves, scales and lights pictures otherwise, which
-        keeps boxes tight. Methods that search regions on the picture take none.
+    augment : "scenes", "none", another preset or Augment
+        Further changes in training; "scenes" moves, scales and lights pictures otherwise and keeps boxes
+        tight. Methods that search regions on the picture take none.
     score_threshold : float
         Score below which nothing is reported.
     max_detections : int
         Objects of a picture at most.
     max_epochs : int or None
         Passes over the pictures at most; None takes as many as make 1,200 steps, and five at least.
-    val_fraction, patience : as for other networks; held-out pictures are judged by average precision
     network : class or function of another detector, given the sizes of the data; None is the method's
 
     Attributes
@@ -281,13 +281,8 @@ class ObjectDetector(RowNetwork):
     def _energy_of(self, net: nn.Module, X: Any, y: Any) -> Energy:
         # rounded, so that sums in another order of the rows give the same numbers
         mean, scale = (v.float().tolist() for v in self.__dict__.pop("_moments_of_pixels"))
-        return DetectionEnergy(
-            net,  # type: ignore[arg-type]
-            self._space(X).shape,
-            len(self.classes_),
-            mean,
-            scale,
-        )
+        shape, detector = self._space(X).shape, cast(Detector, net)
+        return DetectionEnergy(detector, shape, len(self.classes_), mean, scale)
 
     def _loss(self, energy: Energy) -> Rule:
         if METHODS[self.method].searched:
