@@ -43,7 +43,7 @@ def test_it_shows_what_runs_and_what_is_known(
     shown: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = groundstate.study(table(), target="y", **QUICK)
-    assert shown[0] == "<i>starting</i>" and shown[-1] == ""  # the study is shown in its place
+    assert shown[0] == "starting" and shown[-1] == ""  # the study is shown in its place
     running = [page for page in shown if "comparing KNeighborsRegressor" in page]
     assert running and running[0].startswith("<b>first answer:</b> Ridge")
     assert "% comparing KNeighborsRegressor, about" in running[0]

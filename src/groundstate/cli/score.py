@@ -209,6 +209,8 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
     promise = facts["promised"]
     if promise:
         fits = "which agrees" if promise["agrees"] else "which does not agree: these rows differ"
+        if not promise["agrees"] and (facts["share_seen"] or 0.0) >= SEEN:
+            fits = "of new rows, and it has learned from these"
         lines.append(
             f"the study promised {label(promise['metric'])} {show(promise['value'], promise['metric'])} "
             f"({show_range(promise['lo'], promise['hi'], promise['metric'])}), {fits}"

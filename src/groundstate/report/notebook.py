@@ -49,7 +49,7 @@ class Live:
 
     def __init__(self, display: Any) -> None:
         self.html = display.HTML
-        self.line = display.display(self.html("<i>starting</i>"), display_id=True)
+        self.line = display.display(self.html("starting"), display_id=True)
         self.latest: Assessment | None = None
         self.answer = ""
 

@@ -19,6 +19,7 @@ from groundstate.models.tables.table import TablePredictor
 from groundstate.study.candidates import inner_of
 from groundstate.study.selection import Scorer, Tuned
 from groundstate.tune import Space, default_space
+from groundstate.tune.extra import optuna_module
 
 _ENOUGH_FOR_IMPORTANCE = 8
 
@@ -159,8 +160,7 @@ def tuned_by(
 
 
 def _importance_of(space: Space, tried: Sequence[tuple[dict[str, Any], float]]) -> dict[str, float]:
-    import optuna
-
+    optuna = optuna_module()
     done = [(params, score) for params, score in tried if not math.isnan(score)]
     if len(done) < _ENOUGH_FOR_IMPORTANCE:
         return {}

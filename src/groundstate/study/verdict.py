@@ -52,7 +52,10 @@ def _subject(facts: dict[str, Any]) -> tuple[str, str]:
     folds = facts["chosen_in_folds"]
     kept, among = folds.get(facts["chosen"], 0), sum(folds.values())
     rivals = len(_compared_models(facts))
-    return f"The recipe, which chooses among {rivals} models in each fold,", (
+    among_them = (
+        f"chooses among {rivals} models" if rivals > 1 else "takes its model or the constant answer"
+    )
+    return f"The recipe, which {among_them} in each fold,", (
         f"; the final choice, {_named(facts['chosen'])}, was chosen in {kept} of {among} folds"
     )
 

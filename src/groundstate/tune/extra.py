@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from groundstate.errors import Unsupported
@@ -15,7 +16,9 @@ MISSING = (
 def optuna_module() -> Any:
     """Optuna, or an error that says what to install."""
     try:
-        import optuna
+        with warnings.catch_warnings():  # a notebook has bars of its own only with ipywidgets
+            warnings.filterwarnings("ignore", "IProgress not found")
+            import optuna
     except ImportError as error:
         raise Unsupported(MISSING) from error
     return optuna

@@ -15,6 +15,9 @@ from groundstate.data.tables.schema import Column
 from groundstate.data.tables.table import Table
 from groundstate.data.tables.written import Written
 
+_TELLING = 20  # cells that say how many decimals a column has
+_DECIMALS = 6
+
 
 def filled_in(cells: Written, rows: Table, found: Mapping[str, pl.Series]) -> pl.DataFrame:
     """The cells as they were written, with found values where they are empty.
@@ -76,6 +79,8 @@ def _as(new: pl.Series, own: pl.Series, values: pl.Series, column: Column) -> pl
         return new.cast(pl.String).str.to_lowercase() == "true"
     if own.dtype.is_integer() and new.dtype.is_float():
         new = new.round()
+    elif new.dtype.is_float() and values.dtype.is_numeric():
+        new = _digits(new, values)
     if own.dtype != pl.String:
         return new.cast(own.dtype, strict=False)
     if column.kind == "numeric" and new.dtype.is_numeric():
@@ -87,6 +92,20 @@ def _as(new: pl.Series, own: pl.Series, values: pl.Series, column: Column) -> pl
         return words
     known = pl.DataFrame({"is": values, "written": own}).drop_nulls().unique("is", keep="first")
     return words.replace(known["is"].to_list(), known["written"].to_list())
+
+
+def _digits(new: pl.Series, values: pl.Series) -> pl.Series:
+    """Found numbers with as many decimals as the column has, where its cells are enough to tell.
+
+    >>> _digits(pl.Series([2838.5661975]), pl.Series([1.25, 2.5, 3.75, 4.0] * 5)).to_list()
+    [2838.57]
+    """
+    known = values.drop_nulls()
+    if len(known) < _TELLING:
+        return new
+    each = (k for k in range(_DECIMALS + 1) if bool((known.round(k) == known).all()))
+    decimals = next(each, None)
+    return new if decimals is None else new.round(decimals)
 
 
 def _days(new: pl.Series, values: pl.Series, form: str) -> pl.Series:
