@@ -165,3 +165,18 @@ def test_an_energy_without_a_bowl_is_named() -> None:
             p.zero_()
     with pytest.warns(Unreliable, match="raise confine"):
         model.score_samples(X)
+
+
+@pytest.mark.parametrize("method", ["nce", "grid"])
+def test_a_weight_is_a_repetition_for_noise_and_box(method: str) -> None:
+    """Also a weight of 0, of the row that lies farthest out."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(60, 2)), rng.integers(0, 4, 60)
+    X[0], w[0] = 9.0, 0
+    settings = {"hidden_layer_sizes": (8,), "max_iter": 2, "random_state": 0}
+    weighted = EnergyModel(method=method, **settings).fit(X, sample_weight=w)
+    repeated = EnergyModel(method=method, **settings).fit(
+        X[rng.permutation(np.repeat(np.arange(60), w))]
+    )
+    np.testing.assert_allclose(weighted.box_, repeated.box_)
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), atol=1e-5)

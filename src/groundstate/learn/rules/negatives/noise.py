@@ -33,13 +33,15 @@ class GaussianNoise(nn.Module):
         self.register_buffer("tril", torch.as_tensor(tril))
 
     @classmethod
-    def of(cls, x: Tensor) -> GaussianNoise:
-        """With the moments of rows ``(n, d)``."""
+    def of(cls, x: Tensor, weight: Tensor | None = None) -> GaussianNoise:
+        """With the moments of rows ``(n, d)`` of weights ``(n,)``."""
         rows = x.double()
         d = rows.shape[1]
-        cov = rows.T.cov(correction=0).reshape(d, d)
+        w = rows.new_ones(len(rows)) if weight is None else weight.to(rows)
+        mean = w @ rows / w.sum()
+        cov = rows.T.cov(correction=0, aweights=w).reshape(d, d)
         cov = cov + 1e-6 * torch.eye(d, dtype=cov.dtype, device=cov.device)
-        return cls(rows.mean(0).to(x.dtype), torch.linalg.cholesky(cov).to(x.dtype))
+        return cls(mean.to(x.dtype), torch.linalg.cholesky(cov).to(x.dtype))
 
     def config(self) -> dict[str, Any]:
         return {"mean": self.mean.tolist(), "tril": self.tril.tolist()}

@@ -156,8 +156,10 @@ class EnergyModel(NetworkGenerator):
                 f"method='grid' sums over a grid of at most 2 coded columns, got {d}; use "
                 "method='ml_langevin' or 'nce'"
             )
-        self._noise = GaussianNoise.of(x)
-        self.box_ = DataBox.around(x).to_numpy()
+        weight = self._checked_weight(self._given_weight, x)
+        w = x.new_ones(len(x)) if weight is None else torch.as_tensor(weight).to(x)
+        self._noise = GaussianNoise.of(x, w)
+        self.box_ = DataBox.around(x[w > 0]).to_numpy()
         self._seed = key
         net = self._hidden if self.network is None else self.network
         made = NetEnergy(
