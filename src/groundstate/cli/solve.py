@@ -11,6 +11,7 @@ import numpy as np
 
 from groundstate.cli.screen import Screen
 from groundstate.data import read
+from groundstate.data.messages import did_you_mean
 from groundstate.errors import DataError
 from groundstate.models.physics.described import problem_of
 from groundstate.models.physics.pinn import PINN
@@ -37,7 +38,8 @@ def solve(
     known = PINN(problem).get_params()
     strange = [name for name in settings if name not in known]
     if strange:
-        raise DataError(f"[pinn] has {', '.join(strange)}, which is no parameter of PINN")
+        hint = did_you_mean(strange[0], known) or f"; there are {', '.join(known)}"
+        raise DataError(f"[pinn] has {', '.join(strange)}, which is no parameter of PINN{hint}")
     X, u = _measured(table, path, problem)
     model = PINN(problem, **{"random_state": seed, "device": device, **settings})
     try:

@@ -87,7 +87,8 @@ def write_numbers(values: pl.Series, form: str) -> pl.Series:
     ['08:30', '24:00']
     """
     if form == "clock":
-        return values.cast(pl.Float64).map_elements(_clock, return_dtype=pl.String)
+        hours = values.cast(pl.Float64).fill_nan(None).clip(0.0)
+        return hours.map_elements(_clock, return_dtype=pl.String)
     text = values.cast(pl.String)
     if values.dtype.is_float():
         text = text.str.replace(r"\.0$", "")
