@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.thread_policy import one_thread
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.thread_policy import one_thread
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, NotApplicable, failure
 from groundstate.evaluate.board.ranked_table import Entry, Standings
