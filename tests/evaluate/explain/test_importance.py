@@ -45,6 +45,22 @@ def test_linear_truth_is_twice_the_variance() -> None:
         assert found[f"x{j}"].low - 1e-9 <= truth <= found[f"x{j}"].high + 1e-9
 
 
+def test_columns_that_go_together_count_by_their_sum() -> None:
+    """E rise = 2 Var Σ_{j in group} w_j x_j: neither column alone is said to be useless, or counted twice."""
+    draw = np.random.default_rng(2)
+    first = draw.normal(size=4000)
+    rows = np.stack([first, first + 0.1 * draw.normal(size=4000), draw.normal(size=4000)], 1)
+    w = np.array([1.0, -0.5, 0.7])
+    model = gs.LinearRegression().fit(rows, rows @ w)
+    found = permutation_importance(model, rows, rows @ w, groups=[("x0", "x1"), ("x2",)])
+    for inside in ([0, 1], [2]):
+        part, truth = found[f"x{inside[0]}"], 2 * (rows[:, inside] @ w[inside]).var()
+        assert part.low <= truth <= part.high
+        assert part.estimate == pytest.approx(truth, rel=0.05)
+    alone = permutation_importance(model, rows, rows @ w, groups=None)
+    assert alone["x0"].estimate + alone["x1"].estimate > 4 * found["x0"].estimate
+
+
 def test_intervals_cover_the_truth() -> None:
     covered = 0
     for seed in range(60):

@@ -62,7 +62,7 @@ def packed(trees: list[Tree]) -> list[Tree]:
     if len(trees) < 2:
         return trees
     cuts = np.cumsum([tree.n_nodes for tree in trees])[:-1]
-    parts = {
+    parts: dict[str, list[Any]] = {
         name: np.split(np.concatenate([getattr(tree, name) for tree in trees]), cuts)
         for name in _ARRAYS
     }
