@@ -224,7 +224,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         rows = scipy_rows(x) if is_sparse(x) else x.numpy()
         out = np.empty(theta.shape[:3])
         by_members = _MEMBERS.get(self.scoring) if not callable(self.scoring) else None
-        scorer = None
+        scorer: Any = None
         if by_members is None:
             scorer = check_scoring(self._like(theta[0, 0, 0]), scoring=self.scoring)
         members = theta.reshape(len(theta), -1, *theta.shape[3:])

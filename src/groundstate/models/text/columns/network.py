@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval
 from groundstate.compute.random import Key
@@ -65,7 +65,7 @@ class TextCNN(TabularModel):
     window: int
     word_dropout: float
 
-    def _reader(self, X: Tensor, key: Key) -> nn.Module | None:
+    def _reader(self, X: Tensor, key: Key) -> TextColumns | None:
         spans = []
         for first, behind in self.texts:
             if not 0 <= first < behind <= X.shape[1]:
