@@ -144,7 +144,8 @@ def opened(path: str, use: Callable[[Any], R]) -> R:
             f"there is no file {path!r}; pass paths of files that can be read"
         ) from error
     except Exception as error:  # damaged files make decoders raise anything
-        why = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"  # that names it again
+        named = isinstance(error, UnidentifiedImageError)  # it names the file again
+        why = "" if named else f" ({error})"
         raise DataError(
             f"{path!r} cannot be read as a picture{why}; replace the file or take it out"
         ) from error
