@@ -49,7 +49,7 @@ def randomised_dependence(
     Examples
     --------
     >>> x = np.linspace(-1, 1, 400)
-    >>> found = randomised_dependence(x, np.cos(6 * x))
+    >>> found = randomised_dependence(x, np.cos(3 * x))
     >>> found.coefficient > 0.9, found.p_value < 1e-9
     (True, True)
     """

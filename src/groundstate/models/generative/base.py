@@ -67,6 +67,7 @@ class GenerativeEstimator(EnergyEstimator):
     }
     _categories: ClassVar[Categories | None] = Categories(text=True)
     _store_private: ClassVar[tuple[str, ...]] = ("_shapes",)
+    _constants_stay: ClassVar[bool] = True  # draws hold the one value of a column that has no other
     category_code: ClassVar[str] = "dequantise"  # how categories enter: see `coding.CODES`
     log_prob_kind: Any = "exact"  # of `_log_prob`, a class variable or a property
 
@@ -170,14 +171,9 @@ class GenerativeEstimator(EnergyEstimator):
         """Learn the code of the columns from training rows ``(n, d)``."""
         levels = {j: len(v) for j, v in getattr(self, "_levels", {}).items()}
         self.coding_ = Coding.learned(
-            X,
-            levels,
-            code=self.category_code,
-            scale=self._scaling,
-            dequantize=self.dequantize,
-            pooled=len(self.event_shape_) > 1,
-            weight=weight,
-        )
+            X, levels, code=self.category_code, scale=self._scaling, dequantize=self.dequantize,
+            pooled=len(self.event_shape_) > 1, weight=weight, constants=self._constants_stay,
+        )  # fmt: skip
 
     @property
     def _scaling(self) -> str | None:

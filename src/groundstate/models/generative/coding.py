@@ -67,10 +67,12 @@ class Coding:
         dequantize: bool = False,
         pooled: bool = False,
         weight: Tensor | None = None,
+        constants: bool = True,
     ) -> Coding:
         """Learn it from training rows, ``(n, d)``, whose categories are numbers of levels.
 
-        ``pooled`` gives all columns one shift and one scale, as pixels of pictures have.
+        ``pooled`` gives all columns one shift and one scale, as pixels of pictures have. Of others,
+        those of one value keep it in draws, where ``constants`` says so.
         """
         if code not in CODES:
             raise ValueError(f"code must be one of {', '.join(CODES)}, got {code!r}")
@@ -87,7 +89,7 @@ class Coding:
             mean = np.where(category, 0.5 if bits else 0.0, mean)
             spread = np.where(category, 0.5 if bits else 1.0, spread)
         widths = np.maximum(counts, 1) if code == "onehot" else np.ones(d, np.int64)
-        fixed = None if pooled else _constants(X, weight)
+        fixed = _constants(X, weight) if constants and not pooled else None
         return cls(counts, steps, np.repeat(mean, widths), np.repeat(spread, widths), code, fixed)
 
     # --- sizes ---------------------------------------------------------------------------

@@ -78,6 +78,7 @@ class KernelDensity(GraphOfColumns):
         }
     )
     category_code: ClassVar[str] = "levels"
+    _constants_stay: ClassVar[bool] = False  # a kernel spreads every column
     _allow_nan: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "bandwidth": [

@@ -24,6 +24,11 @@ class TextCNNClassifier(TextCNN, TabularClassifier):
     with word vectors v, filters C that see ``window`` neighbouring words (Kim, 2014), the other columns u
     and M heads g that share most of their parameters. All are learned together.
 
+    Parameters
+    ----------
+    label_smoothing : float
+        ε: the target is :math:`1 - \varepsilon` of the label and ε spread over all.
+
     Attributes
     ----------
     energy_ : NetworkClassEnergy
