@@ -21,12 +21,12 @@ def reads_words(estimator: Any) -> str | None:
     return traits_of(estimator).words if inner is None else reads_words(inner)
 
 
-def told_words(estimator: Any, columns: Sequence[tuple[int, int]]) -> Any:
+def with_words(estimator: Any, columns: Sequence[tuple[int, int]]) -> Any:
     """A clone that knows which columns hold words of texts, where it reads them.
 
     >>> from groundstate import Ridge, TextCNNRegressor
-    >>> told_words(TextCNNRegressor(), [(0, 5)]), told_words(Ridge(), [])
+    >>> with_words(TextCNNRegressor(), [(0, 5)]), with_words(Ridge(), [])
     (TextCNNRegressor(texts=[(0, 5)]), Ridge())
     """
-    made, told = clone(estimator), reads_words(estimator)
-    return made if told is None else made.set_params(**{told: columns})
+    made, parameter = clone(estimator), reads_words(estimator)
+    return made if parameter is None else made.set_params(**{parameter: columns})

@@ -23,7 +23,7 @@ from groundstate.models.tables.explained import Explained
 from groundstate.models.tables.restored import kept, opened, restored
 from groundstate.models.tables.scaled_target import TargetScale, scale_for
 from groundstate.models.traits import Traits, asks_single_columns, takes_sparse_rows
-from groundstate.models.words_read import reads_words, told_words
+from groundstate.models.words_read import reads_words, with_words
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -161,7 +161,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         """
         prepared, target = self._learn_preparation(X, y, sample_weight)
         weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
-        unfitted = told_words(self.estimator, self.preparation_.word_columns())
+        unfitted = with_words(self.estimator, self.preparation_.word_columns())
         return self._take(unfitted.fit(prepared, target, **weights))
 
     def _learn_preparation(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
