@@ -102,7 +102,7 @@ def masks() -> Case:
     nn.init.normal_(net.weight, std=0.3, generator=torch.Generator().manual_seed(0))
     nn.init.zeros_(net.bias)
     model = gs.Segmenter(
-        net, max_epochs=2, batch_size=16, class_weight="balanced",
+        net, max_epochs=2, batch_size=16, class_weight="balanced", augment="none",
         random_state=0,
     )  # fmt: skip
     return model, X, y
